@@ -18,7 +18,7 @@ from holdfast.commit.layout import iter_visible
 from holdfast.runtime import Environment, ThreadRunner
 from holdfast.s3_server import SeaweedServer
 from holdfast.stores.base import Capabilities, ObjectStore
-from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors import InterceptedStore, StoreCall, StoreOperation
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.s3.store import S3Store
 from tests.interceptors import Throttled, ThrottleOptions
@@ -92,9 +92,9 @@ class _Tally:
 
     def __call__(self, call: StoreCall, proceed: Callable[[], T]) -> T:
         with self._lock:
-            if call.operation not in (Operation.FILE_WRITE, Operation.FILE_DISCARD):
+            if call.operation not in (StoreOperation.FILE_WRITE, StoreOperation.FILE_DISCARD):
                 self.requests[call.operation.value] += 1
-            if call.operation is Operation.COPY:
+            if call.operation is StoreOperation.COPY:
                 self.copied_bytes += call.size_bytes
         return proceed()
 

@@ -31,7 +31,7 @@ from typing import TypeVar
 
 from holdfast.errors import HoldfastError, OutcomeUnknownError, UnavailableError
 from holdfast.runtime import Clock, SystemClock
-from holdfast.stores.interceptors import Operation, StoreCall
+from holdfast.stores.interceptors import StoreCall, StoreOperation
 
 T = TypeVar("T")
 
@@ -52,12 +52,12 @@ class Recorder:
             self.calls.append(call)
         return proceed()
 
-    def counts(self) -> collections.Counter[Operation]:
+    def counts(self) -> collections.Counter[StoreOperation]:
         """Return the number of calls of each operation."""
         with self._lock:
             return collections.Counter(call.operation for call in self.calls)
 
-    def count(self, operation: Operation) -> int:
+    def count(self, operation: StoreOperation) -> int:
         """Return the number of calls of one operation."""
         return self.counts()[operation]
 
@@ -102,7 +102,7 @@ class Fault:
     """
 
     mode: FaultMode
-    operation: Operation | None = None
+    operation: StoreOperation | None = None
     key: str = "*"
     nth: int = 1
     times: int = 1
@@ -235,10 +235,10 @@ class Throttled:
             self._clock.sleep(duration_s)
 
     def _latency_s(self, call: StoreCall) -> float:
-        is_request = call.operation not in (Operation.FILE_WRITE, Operation.FILE_DISCARD)
+        is_request = call.operation not in (StoreOperation.FILE_WRITE, StoreOperation.FILE_DISCARD)
         return self._options.request_s if is_request else 0.0
 
     def _transfer_s(self, call: StoreCall) -> float:
-        is_copy = call.operation is Operation.COPY
+        is_copy = call.operation is StoreOperation.COPY
         rate = self._options.copy_bytes_per_s if is_copy else self._options.upload_bytes_per_s
         return 0.0 if rate is None else call.size_bytes / rate

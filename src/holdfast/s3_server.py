@@ -254,9 +254,9 @@ class SeaweedServer:
         """
         assert self._process is not None, "start comes first"
         self._process.wait()
-        raise self._exited()
+        raise self._server_exited_error()
 
-    def _exited(self) -> UnavailableError:
+    def _server_exited_error(self) -> UnavailableError:
         return UnavailableError("the embedded S3 server exited: see its log", log=self._log_tail())
 
     def _write_identity(self, path: Path) -> None:
@@ -295,7 +295,7 @@ class SeaweedServer:
         assert process is not None
         while True:
             if process.poll() is not None:
-                raise self._exited()
+                raise self._server_exited_error()
             if self._is_writable():
                 return
             if time.monotonic() > deadline_s:

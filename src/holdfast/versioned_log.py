@@ -119,7 +119,7 @@ class RecordStore:
 
         return self._repeat_until_answered(path, attempt)
 
-    def create_with(self, path: str, data: bytes, changes: Sequence[Change]) -> bytes:
+    def create_with_changes(self, path: str, data: bytes, changes: Sequence[Change]) -> bytes:
         """Create a record and make other changes, in one step, unless the record exists; return the bytes it has now.
 
         Requires: the store makes transactions.
@@ -146,7 +146,7 @@ class RecordStore:
 
         return self._repeat_until_answered(path, attempt)
 
-    def put_with(self, path: str, data: bytes, conditions: Sequence[Change]) -> None:
+    def put_with_conditions(self, path: str, data: bytes, conditions: Sequence[Change]) -> None:
         """Create or replace a record, in one step with `conditions`, which change nothing. Idempotent.
 
         Requires: the store makes transactions.
@@ -417,7 +417,7 @@ class VersionedLog(Generic[E]):
                 the entries at the end of `view`; then nothing happened.
         """
         if self.records.store.capabilities.transactions:
-            return self._append_with(entry, data, is_same, view, changes)
+            return self._append_with_changes(entry, data, is_same, view, changes)
         assert not changes, "the store makes one change at a time"
         path = self.path(entry.seq)
         found = self.records.create(path, data)
@@ -433,7 +433,7 @@ class VersionedLog(Generic[E]):
             raise LogTrimmedError("the log no longer reaches back far enough: start over", url=self.records.url)
         return settled
 
-    def _append_with(
+    def _append_with_changes(
         self, entry: E, data: bytes, is_same: Callable[[E], bool], view: LogView, changes: Sequence[Change]
     ) -> E:
         """Create `entry` and make other changes in one step, provided that the entry before it is that of `view`."""
@@ -442,7 +442,7 @@ class VersionedLog(Generic[E]):
             before = RequireEmpty(self.records.key(self.folder))
         path = self.path(entry.seq)
         try:
-            found = self.records.create_with(path, data, [before, *changes])
+            found = self.records.create_with_changes(path, data, [before, *changes])
         except (PreconditionError, NotFoundError) as error:
             now = self.read()
             if now.head == 0 == view.head and error.variables.get("key") == before.key:
@@ -484,7 +484,7 @@ class VersionedLog(Generic[E]):
             self.records.create(path, data)
             return
         try:
-            self.records.put_with(
+            self.records.put_with_conditions(
                 path, data, [Require(self.records.key(self.path(entry.seq)), self._read_entry_etag(entry))]
             )
         except (PreconditionError, NotFoundError) as error:
@@ -500,7 +500,7 @@ class VersionedLog(Generic[E]):
         return etag
 
     # --- trim ---------------------------------------------------------------------------------------------------------
-    def trim(self, view: LogView, *, keep: int) -> None:
+    def delete_old_entries(self, view: LogView, *, keep: int) -> None:
         """Delete finished entries that are older than the newest `keep`.
 
         An unfinished entry and the entry before it are never deleted: until the unfinished entry is visible, readers

@@ -29,7 +29,7 @@ from holdfast.stores.base import (
     iter_objects,
 )
 from holdfast.stores.conformance import checks_for, run_conformance
-from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors import InterceptedStore, StoreCall, StoreOperation
 from holdfast.stores.memory import MemoryStore
 from tests.interceptors import FOR_EVER, Fault, FaultMode, Faulty, Recorder
 
@@ -222,7 +222,7 @@ def test_a_condition_that_is_ignored_is_noticed(ignored: Callable[[Change], Chan
     assert run_conformance(_ForgetsToCheck(ignored)).results[check] is not None
 
 
-def _swallow(*operations: Operation) -> Callable[[StoreCall, Callable[[], T]], T]:
+def _swallow(*operations: StoreOperation) -> Callable[[StoreCall, Callable[[], T]], T]:
     def interceptor(call: StoreCall, proceed: Callable[[], T]) -> T:
         return None if call.operation in operations else proceed()  # type: ignore[return-value]  # these calls return None
 
@@ -232,20 +232,20 @@ def _swallow(*operations: Operation) -> Callable[[StoreCall, Callable[[], T]], T
 @pytest.mark.parametrize(
     ("operation", "check"),
     [
-        (Operation.DELETE, "check_delete"),
-        (Operation.DELETE_MANY, "check_delete_many"),
-        (Operation.ABORT_UPLOAD, "check_abort"),
-        (Operation.RENAME, "check_rename"),
-        (Operation.RENAME_DIR, "check_rename_dir"),
-        (Operation.RENAME_DIR, "check_rename_dir_target_exists"),
-        (Operation.COPY, "check_copy"),
-        (Operation.APPLY, "check_apply"),
-        (Operation.APPLY, "check_apply_delete"),
-        (Operation.APPLY, "check_apply_many"),
-        (Operation.APPLY, "check_apply_replaces"),
+        (StoreOperation.DELETE, "check_delete"),
+        (StoreOperation.DELETE_MANY, "check_delete_many"),
+        (StoreOperation.ABORT_UPLOAD, "check_abort"),
+        (StoreOperation.RENAME, "check_rename"),
+        (StoreOperation.RENAME_DIR, "check_rename_dir"),
+        (StoreOperation.RENAME_DIR, "check_rename_dir_target_exists"),
+        (StoreOperation.COPY, "check_copy"),
+        (StoreOperation.APPLY, "check_apply"),
+        (StoreOperation.APPLY, "check_apply_delete"),
+        (StoreOperation.APPLY, "check_apply_many"),
+        (StoreOperation.APPLY, "check_apply_replaces"),
     ],
 )
-def test_checks_notice_a_call_that_does_nothing(operation: Operation, check: str) -> None:
+def test_checks_notice_a_call_that_does_nothing(operation: StoreOperation, check: str) -> None:
     inner = MemoryStore(limits=TINY_PARTS, rename=True, transactions=True)
     report = run_conformance(InterceptedStore(inner, _swallow(operation)))
     assert report.results[check] is not None

@@ -17,7 +17,7 @@ from holdfast.commit.leftovers import RecoveryAction
 from holdfast.commit.success_file import read_success_file
 from holdfast.s3_server import SeaweedServer
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
-from holdfast.stores.interceptors import InterceptedStore, Operation
+from holdfast.stores.interceptors import InterceptedStore, StoreOperation
 from holdfast.stores.s3 import S3Options
 from tests.integration.lossy_proxy import LossyProxy
 from tests.interceptors import Fault, FaultMode, Faulty, SimulatedCrash
@@ -160,8 +160,8 @@ def test_a_driver_that_dies(place: Place, completed: int) -> None:
     ctx = place.context()
     job = start(ctx)
     commits = [run_task(ctx, job, task, files_of(task)) for task in range(2)]
-    fault = Fault(FaultMode.CRASH_BEFORE, Operation.COMPLETE_UPLOAD, nth=completed + 1)
-    last = Fault(FaultMode.CRASH_BEFORE, Operation.PUT)
+    fault = Fault(FaultMode.CRASH_BEFORE, StoreOperation.COMPLETE_UPLOAD, nth=completed + 1)
+    last = Fault(FaultMode.CRASH_BEFORE, StoreOperation.PUT)
     dying = place.context(last if completed == 8 else fault)
     with pytest.raises(SimulatedCrash):
         MAGIC.commit_job(dying, job, commits, 2)

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from holdfast.formats.schema_json import arrow_schema_from_json
-from holdfast.spark.types import arrow_schema
+from holdfast.spark.types import make_arrow_schema
 
 pytestmark = pytest.mark.spark
 
@@ -29,4 +29,4 @@ def test_schema_json_is_read_as_pyspark_reads_it(spark: SparkSession) -> None:
     assert [found.field(name).type for name in found.names[-4:]] == [pa.string()] * 2 + [pa.time64("us")] * 2
     plain = StructType(schema.fields[:-4])  # PySpark has no Arrow type for char, and another unit for times
     # PySpark's own mapping has metadata of variants only
-    assert arrow_schema_from_json(plain.json()).equals(arrow_schema(plain).remove_metadata())
+    assert arrow_schema_from_json(plain.json()).equals(make_arrow_schema(plain).remove_metadata())

@@ -242,19 +242,19 @@ def test_rows_that_change_between_the_passes_do_not_run(
     def ids(_batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pydict({"id": range(int(size.read_text()))})
 
-    fix_input = runner.fix_input
+    fix_input = runner.record_job_input
 
     def meanwhile(*given: Any, **named: Any) -> Any:
         found = fix_input(*given, **named)
         size.write_text(str(to))
         return found
 
-    monkeypatch.setattr(inputs, "is_classic", lambda _spark: False)
+    monkeypatch.setattr(inputs, "is_classic_session", lambda _spark: False)
     units = TransactionalMap(note, database=db)
     size.write_text(str(ROWS))
     rows = spark.range(1).coalesce(1).mapInArrow(ids, "id long")
     with monkeypatch.context() as patched:
-        patched.setattr(runner, "fix_input", meanwhile)
+        patched.setattr(runner, "record_job_input", meanwhile)
         with pytest.raises(InvalidRequestError, match=r"the rows have changed since .*the same rows each time"):
             units.run(rows, key="id", job="j", tasks=2)
     assert seen(db).keys() <= once(ROWS).keys()

@@ -17,7 +17,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 import holdfast
 from holdfast.errors import HoldfastError
 from holdfast.formats.columns.conversion import map_child_fields
-from holdfast.spark.types import arrow_schema
+from holdfast.spark.types import make_arrow_schema
 from tests.matrix.in_process import read_table, write_batches
 from tests.matrix.readers import READERS, Files, Found, in_halves, spark_found, spark_rows, table_found
 from tests.matrix.shapes import Column, expected, wide_frame
@@ -153,7 +153,7 @@ class Input:
 
 def _leaves_spark(field: Any) -> bool:
     try:
-        arrow_schema(StructType([field]))
+        make_arrow_schema(StructType([field]))
         return True
     except HoldfastError:
         return False
@@ -293,7 +293,7 @@ def read_by_others(
     fields = []
     for name in ("id", *by_name):
         try:
-            fields.append(_nullable(arrow_schema(frame.select(name).schema).field(0)))
+            fields.append(_nullable(make_arrow_schema(frame.select(name).schema).field(0)))
         except HoldfastError:
             continue  # Arrow has no such type
     files = Files(_data_files(url), pa.schema(fields), list(by_name))

@@ -16,13 +16,13 @@ from holdfast.table.partition import (
     NULL_PARTITION,
     PARTITION_REASONS,
     PartitionSplitter,
-    canonical_directory,
     escape_name,
+    normalize_partition_directory,
     parse_partition_path,
     resolve_partition_columns,
     unescape_name,
 )
-from holdfast.table.partition_values import parse_values, partition_texts
+from holdfast.table.partition_values import format_partition_values, parse_partition_values
 from tests.unit.formats.columns.test_types import FIELDS
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=40)
@@ -68,7 +68,7 @@ VALUES = {
 def test_typed_values_come_back(name: str, data: st.DataObject) -> None:
     kind, strategy = VALUES[name]
     values = pa.array(data.iter_pending_uploads(st.lists(st.one_of(st.none(), strategy), max_size=8)), kind)
-    assert parse_values(partition_texts(values), kind, "c").equals(values)
+    assert parse_partition_values(format_partition_values(values), kind, "c").equals(values)
 
 
 ROWS = st.lists(
@@ -111,8 +111,8 @@ def test_splitting_is_grouping(rows: list[tuple[Any, ...]], by: tuple[str, ...],
 def test_values_look_as_in_spark() -> None:
     """As observed in directories that Spark 4.3 writes."""
     decimals = pa.array([Decimal("1E-7"), Decimal("3")], pa.decimal128(10, 7))
-    assert partition_texts(decimals) == ["0.0000001", "3.0000000"]
-    assert partition_texts(pa.array([True, None])) == ["true", None]
+    assert format_partition_values(decimals) == ["0.0000001", "3.0000000"]
+    assert format_partition_values(pa.array([True, None])) == ["true", None]
     escaped = "\x01\x1f\"#%'*/:=?[\\]^{\x7f"
     assert escape_name(escaped) == "".join(f"%{ord(character):02X}" for character in escaped)
     assert escape_name(" !$&()+,-.;<>@_`|}~é🎈") == " !$&()+,-.;<>@_`|}~é🎈"
@@ -222,4 +222,4 @@ def test_parts_do_not_keep_the_batch_alive() -> None:
 )
 def test_a_partition_has_one_name_here(directory: str, ours: str) -> None:
     fields = {"Month": pa.int32(), "v": pa.string(), "d": pa.date32()}
-    assert canonical_directory(directory, pa.schema(list(fields.items()))) == ours
+    assert normalize_partition_directory(directory, pa.schema(list(fields.items()))) == ours

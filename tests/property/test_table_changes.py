@@ -20,7 +20,7 @@ pytest.importorskip("pyspark.sql")
 from pyspark.sql.types import _parse_datatype_json_string
 
 from holdfast.errors import InvalidRequestError
-from holdfast.spark.types import arrow_schema
+from holdfast.spark.types import make_arrow_schema
 from tests.matrix.in_process import read_table, write_batches
 from tests.property.table_jobs import jobs
 from tests.property.table_model import Job, RefusedError, Table, after, json_type, plain, shown
@@ -69,7 +69,7 @@ def write(job: Job, url: str) -> None:
     schema = _parse_datatype_json_string(
         json.dumps({"type": "struct", "fields": json_type(("struct", job.fields))["fields"]})
     )
-    arrow = arrow_schema(schema)
+    arrow = make_arrow_schema(schema)
     rows = [{name: _arrow_value(value) for name, value in row.items()} for row in job.rows]
     step = -(-len(rows) // job.tasks) or 1
     tasks = [rows[number * step : (number + 1) * step] for number in range(job.tasks)]

@@ -17,7 +17,7 @@ from holdfast.commit.two_phase.decision_log import WRITE_ID, read_log
 from holdfast.commit.two_phase.streams import announce_stream_batch, plan_batch
 from holdfast.errors import AccessDeniedError, ConflictError, CorruptDataError, InvalidRequestError
 from holdfast.stores.base import iter_objects
-from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors import InterceptedStore, StoreCall, StoreOperation
 from holdfast.stores.local.tree import LocalTree
 from tests.interceptors import SimulatedCrash
 from tests.servers.minio_like import MinioLike
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 def refusing_deletes(world: World, path: str) -> CommitContext:
     def refuse(call: StoreCall, proceed: Callable[[], T]) -> T:
-        if call.operation is Operation.DELETE_MANY and any(path in key for key in call.keys):
+        if call.operation is StoreOperation.DELETE_MANY and any(path in key for key in call.keys):
             raise AccessDeniedError("the policy forbids deleting", key=call.key)
         return proceed()
 
@@ -77,7 +77,7 @@ def test_a_failed_cleanup_is_reported_with_what_recovery_did() -> None:
     dead = start(world.context())
 
     def refuse(call: StoreCall, proceed: Callable[[], T]) -> T:
-        if call.operation is Operation.LIST_UPLOADS and call.key == HOME:
+        if call.operation is StoreOperation.LIST_UPLOADS and call.key == HOME:
             raise AccessDeniedError("the policy forbids listing uploads")
         return proceed()
 
@@ -246,12 +246,12 @@ def test_a_listing_that_only_saves_requests_may_fail() -> None:
     messages = run_tasks(world.context(), job, "new")
 
     def refuse(call: StoreCall, proceed: Callable[[], T]) -> T:
-        if call.operation is Operation.COMPLETE_UPLOAD:
+        if call.operation is StoreOperation.COMPLETE_UPLOAD:
             raise AccessDeniedError("not now")
         return proceed()
 
     def unreadable(call: StoreCall, proceed: Callable[[], T]) -> T:
-        if call.operation is Operation.LIST and call.key == HOME:
+        if call.operation is StoreOperation.LIST and call.key == HOME:
             raise AccessDeniedError("lost+found may not be read")
         return proceed()
 

@@ -39,7 +39,7 @@ from holdfast.errors import (
     UnavailableError,
 )
 from holdfast.stores.base import iter_uploads
-from holdfast.stores.interceptors import InterceptedStore, Operation
+from holdfast.stores.interceptors import InterceptedStore, StoreOperation
 from tests.interceptors import Fault, FaultMode, Faulty, SimulatedCrash, crash_at
 from tests.simulation.world import (
     HOME,
@@ -290,7 +290,7 @@ def test_a_rename_whose_reply_was_lost_is_known_by_the_file(tmp_path: Path) -> N
     with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
         attempt.open("a").write(b"1")
         message = attempt.commit()
-    faulty = Faulty(Fault(FaultMode.LOST_REPLY, Operation.RENAME))
+    faulty = Faulty(Fault(FaultMode.LOST_REPLY, StoreOperation.RENAME))
     lost = dataclasses.replace(ctx, store=InterceptedStore(ctx.store, faulty))
     outcome = TWO_PHASE.commit_job(lost, job, [message], 1)
     assert outcome.finished and (tmp_path / "a").read_bytes() == b"1"

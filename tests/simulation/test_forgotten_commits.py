@@ -195,7 +195,7 @@ def test_after_a_lost_reply_and_a_rename_the_job_is_to_be_looked_for(monkeypatch
     crashing = Crashing()
     job = start(crashing.ctx)
     reports = [run_task(crashing.ctx, job, task, "new") for task in range(TASKS)]
-    settle = NamespaceStore._settle_changes
+    settle = NamespaceStore._confirm_changes_durable
 
     def lose_reply(store: NamespaceStore, made: ChangeSet) -> None:
         monkeypatch.revert_completions()
@@ -203,7 +203,7 @@ def test_after_a_lost_reply_and_a_rename_the_job_is_to_be_looked_for(monkeypatch
         crashing.world.client().rename(f"/{HOME}", "/moved")
         raise OutcomeUnknownError("no reply")
 
-    monkeypatch.setattr(NamespaceStore, "_settle_changes", lose_reply)
+    monkeypatch.setattr(NamespaceStore, "_confirm_changes_durable", lose_reply)
     with pytest.raises(LogRemovedError, match="look there for files of the job first"):
         TWO_PHASE.commit_job(crashing.ctx, job, reports, TASKS)
 
@@ -290,7 +290,7 @@ def _decide_and_die(
 ) -> None:
     """Commit a job in a process that dies before it has made the decision durable."""
     with monkeypatch.context() as dying:
-        dying.setattr(NamespaceStore, "_settle_changes", Mock(side_effect=SimulatedCrash))
+        dying.setattr(NamespaceStore, "_confirm_changes_durable", Mock(side_effect=SimulatedCrash))
         with pytest.raises(SimulatedCrash):
             TWO_PHASE.commit_job(crashing.context(), job, reports, TASKS)
 
@@ -444,6 +444,6 @@ def test_a_step_that_a_crash_undoes_is_made_again(lost: bool, monkeypatch: pytes
 
     monkeypatch.setattr(crashing.database, "make_durable", crash_first)
     records = crashing.ctx.records
-    assert records.create_with("log", b"entry", []) == b"entry"
+    assert records.create_with_changes("log", b"entry", []) == b"entry"
     crashing.crash()
     assert records.read("log") == b"entry"

@@ -18,7 +18,7 @@ from holdfast.commit.two_phase.decision_log import WRITE_ID
 from holdfast.commit.two_phase.streams import BatchPlan, announce_stream_batch, plan_batch
 from holdfast.errors import FencedError, HoldfastError, OutcomeUnknownError
 from holdfast.stores.base import ObjectPage
-from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors import InterceptedStore, StoreCall, StoreOperation
 from holdfast.stores.memory import MemoryStore
 from tests.patience import PATIENCE_S
 from tests.simulation.world import HOME, PUBLICATIONS, TASKS, World, expected, run_job, run_tasks, start
@@ -51,11 +51,11 @@ def others_decide(ctx: CommitContext) -> None:
 
 def decides(number: int) -> Callable[[StoreCall], bool]:
     entry = f"log/{number:020d}.json"
-    return lambda call: call.operation in (Operation.PUT, Operation.APPLY) and call.key.endswith(entry)
+    return lambda call: call.operation in (StoreOperation.PUT, StoreOperation.APPLY) and call.key.endswith(entry)
 
 
 def publishes(call: StoreCall) -> bool:
-    return call.operation in (Operation.COMPLETE_UPLOAD, Operation.RENAME)
+    return call.operation in (StoreOperation.COMPLETE_UPLOAD, StoreOperation.RENAME)
 
 
 def of(world: World, name: str) -> list[bytes]:

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.commit import TWO_PHASE, SaveMode, read_history, recover
 from holdfast.errors import HoldfastError, OutcomeUnknownError, UnavailableError
-from holdfast.stores.interceptors import InterceptedStore, Operation
+from holdfast.stores.interceptors import InterceptedStore, StoreOperation
 from tests.interceptors import FOR_EVER, Fault, FaultMode, Faulty
 from tests.simulation.world import (
     PUBLICATIONS,
@@ -78,7 +78,7 @@ def test_lost_reply_of_the_decision_is_recognized() -> None:
     world = World("upload")
     job = start(world.context())
     messages = run_tasks(world.context(), job, "new")
-    fault = Fault(FaultMode.LOST_REPLY, Operation.PUT, "*/_holdfast/log/*.json")
+    fault = Fault(FaultMode.LOST_REPLY, StoreOperation.PUT, "*/_holdfast/log/*.json")
     outcome = TWO_PHASE.commit_job(world.context(fault), job, messages, TASKS)
     assert outcome.committed and outcome.finished
     assert [decision.entry.seq for decision in read_history(world.context()).decisions] == [1]
@@ -90,7 +90,7 @@ def test_lost_reply_of_a_completion_is_settled_by_head() -> None:
     world = World("upload")
     job = start(world.context())
     messages = run_tasks(world.context(), job, "new")
-    fault = Fault(FaultMode.LOST_REPLY, Operation.COMPLETE_UPLOAD, times=3)
+    fault = Fault(FaultMode.LOST_REPLY, StoreOperation.COMPLETE_UPLOAD, times=3)
     outcome = TWO_PHASE.commit_job(world.context(fault), job, messages, TASKS)
     assert outcome.finished
     assert_settled(world, expected("new"))
@@ -101,7 +101,7 @@ def test_store_that_fails_after_the_decision() -> None:
     world = World("upload")
     job = start(world.context(), SaveMode.OVERWRITE)
     messages = run_tasks(world.context(), job, "new")
-    fault = Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD, nth=2, times=FOR_EVER)
+    fault = Fault(FaultMode.FAIL, StoreOperation.COMPLETE_UPLOAD, nth=2, times=FOR_EVER)
     outcome = TWO_PHASE.commit_job(world.context(fault), job, messages, TASKS)
     assert outcome.committed and not outcome.finished
     assert "committed, its publication or cleanup is pending" in outcome.pending_reason

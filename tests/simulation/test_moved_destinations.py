@@ -17,7 +17,7 @@ from holdfast.errors import HoldfastError, LogRemovedError
 from holdfast.fs import NamespaceFileSystem
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.stores.base import ObjectStore, iter_objects
-from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors import InterceptedStore, StoreCall, StoreOperation
 from tests.clocks import StillClock
 from tests.namespace_world import World as NamespaceWorld
 from tests.simulation.world import HOME, PUBLICATIONS, TASKS, World, expected, run_job, run_tasks, start
@@ -87,7 +87,7 @@ class _Happening:
         self._calls += 1
         if self._calls == self._nth:
             self.fired = True
-            self.with_decision = call.operation is Operation.PUT and call.key.startswith(f"{HOME}_holdfast/log/")
+            self.with_decision = call.operation is StoreOperation.PUT and call.key.startswith(f"{HOME}_holdfast/log/")
             self.decided = len(_objects(self._world, f"{HOME}_holdfast/log/")) > self._entries
             self.announced = any(key.endswith("/job.json") for key in _objects(self._world, HOME))
             self.visible = self._world.contents()

@@ -17,7 +17,7 @@ from holdfast.commit.success_file import read_success_file
 from holdfast.commit.two_phase.streams import announce_stream_batch, plan_batch
 from holdfast.errors import AccessDeniedError, UnsupportedError
 from holdfast.stores.base import ObjectPage, PutMode, Update, iter_objects
-from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors import InterceptedStore, StoreCall, StoreOperation
 from holdfast.stores.memory import MemoryStore
 from tests.interceptors import SimulatedCrash
 from tests.simulation.world import HOME, TASKS, World, expected, run_job, run_tasks, start
@@ -25,9 +25,9 @@ from tests.simulation.world import HOME, TASKS, World, expected, run_job, run_ta
 T = TypeVar("T")
 
 
-def refusing(world: World, matches: Callable[[StoreCall], bool]) -> tuple[CommitContext, Counter[Operation]]:
+def refusing(world: World, matches: Callable[[StoreCall], bool]) -> tuple[CommitContext, Counter[StoreOperation]]:
     """Return a context whose store denies matching calls, and a counter of all calls."""
-    calls: Counter[Operation] = Counter()
+    calls: Counter[StoreOperation] = Counter()
 
     def refuse(call: StoreCall, proceed: Callable[[], T]) -> T:
         calls[call.operation] += 1
@@ -47,9 +47,9 @@ def zombie(world: World) -> None:
 
 
 _REFUSED = {
-    "listing uploads": lambda call: call.operation is Operation.LIST_UPLOADS,
-    "aborting uploads": lambda call: call.operation is Operation.ABORT_UPLOAD,
-    "deleting": lambda call: call.operation in (Operation.DELETE, Operation.DELETE_MANY),
+    "listing uploads": lambda call: call.operation is StoreOperation.LIST_UPLOADS,
+    "aborting uploads": lambda call: call.operation is StoreOperation.ABORT_UPLOAD,
+    "deleting": lambda call: call.operation in (StoreOperation.DELETE, StoreOperation.DELETE_MANY),
 }
 
 
@@ -100,7 +100,7 @@ def test_a_damaged_list_of_replaced_files_blocks_no_other_job() -> None:
     world = World("upload")
     run_job(world.context(), "old")
     ctx, _ = refusing(
-        world, lambda call: call.operation is Operation.DELETE_MANY and any("day=" in k for k in call.keys)
+        world, lambda call: call.operation is StoreOperation.DELETE_MANY and any("day=" in k for k in call.keys)
     )
     stuck = run_job(ctx, "new", SaveMode.OVERWRITE)
     assert stuck.committed and not stuck.finished
@@ -117,7 +117,7 @@ def test_a_broken_manifest_of_a_visible_job_costs_only_its_report() -> None:
     world = World("upload")
 
     def die(call: StoreCall, proceed: Callable[[], T]) -> T:
-        if call.operation is Operation.PUT and call.key.endswith("_SUCCESS"):
+        if call.operation is StoreOperation.PUT and call.key.endswith("_SUCCESS"):
             raise SimulatedCrash
         return proceed()
 
@@ -197,7 +197,7 @@ def test_an_upload_whose_abort_is_refused_keeps_its_announcement(refused: bool) 
     dead = TWO_PHASE.setup_task(world.context(), job, 0)
     dead.open("chosen").write(b"more than one part")
     world.clock.sleep(QUIET_S + 1)  # the attempt counts as dead
-    ctx, _calls = refusing(world, lambda call: refused and call.operation is Operation.ABORT_UPLOAD)
+    ctx, _calls = refusing(world, lambda call: refused and call.operation is StoreOperation.ABORT_UPLOAD)
     TWO_PHASE.commit_job(ctx, job, run_tasks(world.context(), job, "new"), TASKS)
     assert world.pending() == [f"{HOME}chosen"] * refused
     recover(world.context())

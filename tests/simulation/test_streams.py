@@ -17,7 +17,7 @@ from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.commit.two_phase.streams import announce_stream_batch, plan_batch, roll_forward_decisions
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.stores.base import iter_objects
-from holdfast.stores.interceptors import InterceptedStore, Operation
+from holdfast.stores.interceptors import InterceptedStore, StoreOperation
 from tests.interceptors import FOR_EVER, Fault, FaultMode, Faulty, Recorder, SimulatedCrash, crash_at
 from tests.simulation.world import (
     HOME,
@@ -274,7 +274,7 @@ def test_the_end_of_a_batch_lists_no_more_than_that_of_a_job() -> None:
         write_batch(world.context(), batch_of(0), "zero")
         seen = Recorder()
         write(world.context(store=InterceptedStore(world.store, seen)))
-        return seen.count(Operation.LIST) + seen.count(Operation.LIST_UPLOADS)
+        return seen.count(StoreOperation.LIST) + seen.count(StoreOperation.LIST_UPLOADS)
 
     def job(ctx: CommitContext) -> None:
         run_job(ctx, "job")
@@ -329,7 +329,7 @@ def test_another_checkpoint_is_refused_also_at_the_last_moment(publication: str)
 def test_a_batch_without_data_does_not_trim_a_decision_that_is_stuck(publication: str) -> None:
     """C9: settling rolls forward what it can; what fails again keeps its entry, however short the log."""
     world = World(publication)
-    publishes = Operation.COMPLETE_UPLOAD if publication == "upload" else Operation.RENAME
+    publishes = StoreOperation.COMPLETE_UPLOAD if publication == "upload" else StoreOperation.RENAME
     broken = world.context(Fault(FaultMode.FAIL, publishes, times=FOR_EVER)).with_settings(log_retention_entries=1)
     assert not run_job(broken, "stuck").finished
     for _ in range(3):

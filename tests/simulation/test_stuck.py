@@ -25,7 +25,7 @@ from holdfast.errors import (
     UnsupportedError,
 )
 from holdfast.stores.base import iter_uploads
-from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors import InterceptedStore, StoreCall, StoreOperation
 from tests.simulation.world import HOME, STEPWISE, World, run_job, run_tasks, start
 
 T = TypeVar("T")
@@ -141,7 +141,7 @@ class Refusing:
         self.active = True
 
     def __call__(self, call: StoreCall, proceed: Callable[[], T]) -> T:
-        publishes = call.operation in (Operation.COMPLETE_UPLOAD, Operation.RENAME)
+        publishes = call.operation in (StoreOperation.COMPLETE_UPLOAD, StoreOperation.RENAME)
         if self.active and publishes and (call.target or call.key).endswith(self.name):
             raise self.error
         return proceed()
@@ -265,7 +265,7 @@ def test_replaced_files_that_cannot_be_deleted_block_no_other_job() -> None:
     world = World("upload")
 
     def refuse(call: StoreCall, proceed: Callable[[], T]) -> T:
-        if call.operation is Operation.DELETE_MANY and "part-" in call.key and "attempts" not in call.key:
+        if call.operation is StoreOperation.DELETE_MANY and "part-" in call.key and "attempts" not in call.key:
             raise AccessDeniedError("the policy forbids deleting", key=call.key)
         return proceed()
 
@@ -285,7 +285,7 @@ def test_a_name_that_a_stuck_job_may_still_delete_is_not_used_again() -> None:
     commit_file(world.context(), "again", data=b"old")
 
     def refuse(call: StoreCall, proceed: Callable[[], T]) -> T:
-        if call.operation is Operation.DELETE_MANY and any(key.endswith("kept") for key in call.keys):
+        if call.operation is StoreOperation.DELETE_MANY and any(key.endswith("kept") for key in call.keys):
             world.store.delete(f"{HOME}again")
             raise AccessDeniedError("the policy forbids deleting", key=call.key)
         return proceed()

@@ -41,7 +41,7 @@ from holdfast.errors import (
     UnavailableError,
 )
 from holdfast.stores.base import MultipartLimits, iter_objects, iter_uploads
-from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors import InterceptedStore, StoreCall, StoreOperation
 from holdfast_checker.simulated.memory import RestorableStore
 from tests.interceptors import FOR_EVER, Fault, FaultMode, Recorder, SimulatedCrash, crash_at
 from tests.simulation.world import (
@@ -87,7 +87,7 @@ def before_the_transaction(world: World, action: Callable[[], object]) -> Commit
     waiting = [action]
 
     def interceptor(call: StoreCall, proceed: Callable[[], T]) -> T:
-        if call.operation is Operation.APPLY and waiting:
+        if call.operation is StoreOperation.APPLY and waiting:
             waiting.pop()()
         return proceed()
 
@@ -158,9 +158,9 @@ def test_one_request_publishes_any_number_of_files() -> None:
         recorded = Recorder()
         TWO_PHASE.commit_job(world.context(store=InterceptedStore(world.store, recorded)), job, [message], 1)
         assert_settled(world, [b"1"] * files)
-        assert recorded.count(Operation.APPLY) == 1
-        assert recorded.count(Operation.COMPLETE_UPLOAD) == recorded.count(Operation.PUT) == 0
-        [call] = [call for call in recorded.calls if call.operation is Operation.APPLY]
+        assert recorded.count(StoreOperation.APPLY) == 1
+        assert recorded.count(StoreOperation.COMPLETE_UPLOAD) == recorded.count(StoreOperation.PUT) == 0
+        [call] = [call for call in recorded.calls if call.operation is StoreOperation.APPLY]
         assert call.key == HOME + log_entry_path(2), "the decision comes first, so that a fault can be aimed at it"
         counts.append(len(recorded.calls))
     assert counts[0] == counts[1]
@@ -214,7 +214,7 @@ def test_a_store_that_refuses_the_transaction_leaves_the_job_undecided(error: Ho
     world = World("transaction")
     run_job(world.context(), "old")
     job, messages = ready(world, SaveMode.OVERWRITE)
-    refusing = world.context(Fault(FaultMode.FAIL, Operation.APPLY, times=FOR_EVER, error=error))
+    refusing = world.context(Fault(FaultMode.FAIL, StoreOperation.APPLY, times=FOR_EVER, error=error))
     with pytest.raises(type(error)):
         TWO_PHASE.commit_job(refusing, job, messages, TASKS)
     assert world.contents() == expected("old") and read_log(world.context()).head == 1
@@ -293,7 +293,7 @@ def test_a_bucket_that_disappears_is_no_expired_upload() -> None:
     world = World("transaction")
     job, messages = ready(world, SaveMode.APPEND)
     gone = NotFoundError("no such bucket: check the name", bucket="b")
-    missing = world.context(Fault(FaultMode.FAIL, Operation.APPLY, times=FOR_EVER, error=gone))
+    missing = world.context(Fault(FaultMode.FAIL, StoreOperation.APPLY, times=FOR_EVER, error=gone))
     with pytest.raises(NotFoundError, match="no such bucket"):
         TWO_PHASE.commit_job(missing, job, messages, TASKS)
 
@@ -330,7 +330,7 @@ def test_another_job_is_decided_first(mode: SaveMode) -> None:
 def test_a_transaction_whose_reply_is_lost_for_ever_is_found_in_the_log() -> None:
     world = World("transaction")
     job, messages = ready(world, SaveMode.APPEND)
-    unanswered = world.context(Fault(FaultMode.LOST_REPLY, Operation.APPLY, times=FOR_EVER))
+    unanswered = world.context(Fault(FaultMode.LOST_REPLY, StoreOperation.APPLY, times=FOR_EVER))
     outcome = TWO_PHASE.commit_job(unanswered, job, messages, TASKS)
     assert outcome.committed and outcome.finished
     assert_settled(world, expected("new"))
@@ -340,7 +340,7 @@ def test_a_request_that_was_lost_for_ever_leaves_the_outcome_to_the_abort() -> N
     world = World("transaction")
     job, messages = ready(world, SaveMode.APPEND)
     error = OutcomeUnknownError("no answer")
-    silent = world.context(Fault(FaultMode.FAIL, Operation.APPLY, times=FOR_EVER, error=error))
+    silent = world.context(Fault(FaultMode.FAIL, StoreOperation.APPLY, times=FOR_EVER, error=error))
     with pytest.raises(OutcomeUnknownError, match="run the same command again"):
         TWO_PHASE.commit_job(silent, job, messages, TASKS)
     assert not TWO_PHASE.abort_job(world.context(), job).committed
@@ -355,7 +355,7 @@ def test_a_request_that_arrives_after_the_abort_changes_nothing() -> None:
     held: list[Callable[[], object]] = []
 
     def hold(call: StoreCall, proceed: Callable[[], T]) -> T:
-        if call.operation is Operation.APPLY:
+        if call.operation is StoreOperation.APPLY:
             held.append(proceed)
             raise OutcomeUnknownError("no answer")
         return proceed()
@@ -394,7 +394,7 @@ def test_what_a_driver_left_that_died_after_its_transaction(by: str) -> None:
 
     def die(call: StoreCall, proceed: Callable[[], T]) -> T:
         result = proceed()
-        if call.operation is Operation.APPLY:
+        if call.operation is StoreOperation.APPLY:
             raise SimulatedCrash(call)
         return result
 
@@ -409,7 +409,7 @@ def test_what_a_driver_left_that_died_after_its_transaction(by: str) -> None:
     else:
         run_job(ctx, "next")
         assert_settled(world, sorted(expected("new") + expected("next")))
-    assert recorded.count(Operation.ABORT_UPLOAD) == 2
+    assert recorded.count(StoreOperation.ABORT_UPLOAD) == 2
 
 
 def test_the_intents_of_attempts_that_count_are_not_kept() -> None:
@@ -442,7 +442,7 @@ def test_a_write_id_is_recorded_in_the_transaction() -> None:
 
     def die(call: StoreCall, proceed: Callable[[], T]) -> T:
         result = proceed()
-        if call.operation is Operation.APPLY:
+        if call.operation is StoreOperation.APPLY:
             raise SimulatedCrash(call)
         return result
 
@@ -476,7 +476,7 @@ def test_a_decision_that_was_made_step_by_step_is_rolled_forward_first() -> None
     run_job(world.context(), "old")
     job = start(world.context(), SaveMode.OVERWRITE)
     messages = run_tasks(world.context(), job, "stepwise")
-    broken = world.context(Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD, nth=2, times=FOR_EVER))
+    broken = world.context(Fault(FaultMode.FAIL, StoreOperation.COMPLETE_UPLOAD, nth=2, times=FOR_EVER))
     assert not TWO_PHASE.commit_job(broken, job, messages, TASKS).finished
     image = world.store.take_snapshot()
     world.store = RestorableStore(

@@ -15,7 +15,7 @@ from holdfast.commit.two_phase.pending_uploads import NOTES, find_uploads
 from holdfast.commit.upload_owners import find_pending_uploads
 from holdfast.errors import HoldfastError, NotFoundError
 from holdfast.stores.base import ObjectStore, UploadPage, iter_objects, iter_uploads
-from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors import InterceptedStore, StoreCall, StoreOperation
 from holdfast.stores.probe import UploadListing
 from tests.interceptors import Faulty, Recorder, SimulatedCrash, crash_at
 from tests.servers.minio_like import MinioLike
@@ -239,13 +239,13 @@ def test_a_warning_names_a_decision_that_is_pending() -> None:
     job = start(ctx)
     messages = run_tasks(ctx, job, "new")
     with pytest.raises(SimulatedCrash):
-        TWO_PHASE.commit_job(dying_at(world, Operation.COMPLETE_UPLOAD), job, messages, TASKS)
+        TWO_PHASE.commit_job(dying_at(world, StoreOperation.COMPLETE_UPLOAD), job, messages, TASKS)
     world.clock.sleep(20 * 3600.0)
     [problem] = [sentence for sentence in verify(ctx).problems if "not finished" in sentence]
     assert "20 h" in problem and "24 hours" in problem and "holdfast recover" in problem
 
 
-def dying_at(world: World, operation: Operation, ending: str = "") -> CommitContext:
+def dying_at(world: World, operation: StoreOperation, ending: str = "") -> CommitContext:
     """Return the context of a process that dies at the first matching call."""
 
     def die(call: StoreCall, proceed: Callable[[], T]) -> T:
@@ -268,7 +268,9 @@ def test_a_job_does_not_read_the_folders_of_others() -> None:
     recorded = Recorder()
     TWO_PHASE.commit_job(world.context(store=InterceptedStore(world.store, recorded)), job, messages, TASKS)
     listings = [
-        call for call in recorded.calls if call.operation is Operation.LIST and call.key == f"{HOME}_holdfast/jobs/"
+        call
+        for call in recorded.calls
+        if call.operation is StoreOperation.LIST and call.key == f"{HOME}_holdfast/jobs/"
     ]
     assert len(listings) == 2, "a page that ends in the other's folder, and the one behind it"
     assert world.leftovers() != []
@@ -279,7 +281,7 @@ def test_pending_uploads_of_others_are_inspected_up_to_a_limit() -> None:
     theirs = [world.store.create_upload(f"{HOME}of another tool {number:06d}") for number in range(12_000)]
     recorded = Recorder()
     run_job(world.context(store=InterceptedStore(world.store, recorded)), "new")
-    assert recorded.counts()[Operation.LIST_UPLOADS] <= 10
+    assert recorded.counts()[StoreOperation.LIST_UPLOADS] <= 10
     assert len(world.pending()) == len(theirs)
 
 
@@ -290,10 +292,10 @@ def test_recovery_lists_published_files_once_before_it_completes_uploads() -> No
     messages = run_tasks(world.context(), job, "new", 10)
     recorded = Recorder()
     with pytest.raises(SimulatedCrash):
-        TWO_PHASE.commit_job(dying_at(world, Operation.PUT, ".visible"), job, messages, 10)
+        TWO_PHASE.commit_job(dying_at(world, StoreOperation.PUT, ".visible"), job, messages, 10)
     assert recover(world.context(store=InterceptedStore(world.store, recorded))).rolled_forward == [job.job]
     counts = recorded.counts()
-    assert counts.get(Operation.COMPLETE_UPLOAD, 0) == 0 and counts.get(Operation.HEAD, 0) <= 4
+    assert counts.get(StoreOperation.COMPLETE_UPLOAD, 0) == 0 and counts.get(StoreOperation.HEAD, 0) <= 4
     assert verify(world.context()).verified and world.leftovers() == []
 
 
@@ -302,7 +304,7 @@ def test_recovery_does_not_take_a_file_of_another_size_for_the_jobs() -> None:
     job = start(world.context())
     messages = run_tasks(world.context(), job, "new")
     with pytest.raises(SimulatedCrash):
-        TWO_PHASE.commit_job(dying_at(world, Operation.COMPLETE_UPLOAD), job, messages, TASKS)
+        TWO_PHASE.commit_job(dying_at(world, StoreOperation.COMPLETE_UPLOAD), job, messages, TASKS)
     first = next(iter_uploads(world.store, HOME))
     world.store.put(first.key, b"?")
     world.store.abort_upload(first.key, first.upload_id)

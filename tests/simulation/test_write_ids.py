@@ -15,7 +15,7 @@ from holdfast.commit.two_phase.decision_log import KEPT_S, WRITE_ID, find_job_by
 from holdfast.commit.writes import QUIET_S, refuse_running_write
 from holdfast.errors import ConflictError, CorruptDataError, HoldfastError
 from holdfast.stores.base import Overwrite, iter_objects
-from holdfast.stores.interceptors import Operation
+from holdfast.stores.interceptors import StoreOperation
 from tests.clocks import SimulatedClock
 from tests.interceptors import Fault, FaultMode, SimulatedCrash, crash_at
 from tests.simulation.world import (
@@ -212,7 +212,7 @@ def test_totals_are_those_of_the_first() -> None:
 
 def test_a_write_whose_decision_is_not_carried_out_yet_is_found_unfinished() -> None:
     world = World("upload")
-    dying = world.context(Fault(FaultMode.CRASH_BEFORE, Operation.COMPLETE_UPLOAD))
+    dying = world.context(Fault(FaultMode.CRASH_BEFORE, StoreOperation.COMPLETE_UPLOAD))
     with pytest.raises(SimulatedCrash):
         write(dying, "one")
     found = find_job_by_write_id(world.context(), read_log(world.context()), "nightly")

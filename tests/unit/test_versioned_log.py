@@ -22,7 +22,7 @@ from holdfast.errors import (
 )
 from holdfast.runtime import SerialRunner
 from holdfast.stores.base import Change, Complete, Create, ObjectPage, Part, Put, Require, iter_objects
-from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors import InterceptedStore, StoreCall, StoreOperation
 from holdfast.stores.memory import MemoryStore
 from holdfast.versioned_log import LogView, RecordStore, VersionedLog, record_name
 from holdfast_checker.simulated.memory import RestorableStore
@@ -110,7 +110,7 @@ def test_of_two_writers_one_wins_and_both_learn_which() -> None:
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_lost_reply_is_settled_by_content(times: int) -> None:
-    fault = Faulty(Fault(FaultMode.LOST_REPLY, Operation.PUT, times=times))
+    fault = Faulty(Fault(FaultMode.LOST_REPLY, StoreOperation.PUT, times=times))
     log = log_in(InterceptedStore(MemoryStore(), fault))
     assert append(log, Note(1, "mine")) == Note(1, "mine")
 
@@ -120,7 +120,10 @@ def test_a_lost_reply_is_settled_by_content(times: int) -> None:
 )
 def test_a_store_that_never_answers(mode: FaultMode, error: type[Exception]) -> None:
     store = MemoryStore()
-    faults = (Fault(mode, Operation.PUT, times=FOR_EVER), Fault(FaultMode.FAIL, Operation.GET, times=FOR_EVER))
+    faults = (
+        Fault(mode, StoreOperation.PUT, times=FOR_EVER),
+        Fault(FaultMode.FAIL, StoreOperation.GET, times=FOR_EVER),
+    )
     log = log_in(InterceptedStore(store, Faulty(*faults)))
     with pytest.raises(error, match="run the same command again"):
         log.records.create("x", b"mine")
@@ -134,9 +137,9 @@ def test_a_full_disk_is_told_as_such(lost_replies: int, error: type[Exception], 
     """To run the same command again would not help, unless it is unknown what an earlier attempt has done."""
     full = StorageFullError("the disk is full: free some space, then repeat")
     faults = [
-        Fault(FaultMode.LOST_REPLY, Operation.PUT, times=lost_replies),
-        Fault(FaultMode.FAIL, Operation.PUT, times=FOR_EVER, error=full),
-        Fault(FaultMode.FAIL, Operation.GET, times=FOR_EVER),
+        Fault(FaultMode.LOST_REPLY, StoreOperation.PUT, times=lost_replies),
+        Fault(FaultMode.FAIL, StoreOperation.PUT, times=FOR_EVER, error=full),
+        Fault(FaultMode.FAIL, StoreOperation.GET, times=FOR_EVER),
     ]
     log = log_in(InterceptedStore(MemoryStore(), Faulty(*faults[not lost_replies :])))
     with pytest.raises(error, match=sentence) as raised:
@@ -147,7 +150,7 @@ def test_a_full_disk_is_told_as_such(lost_replies: int, error: type[Exception], 
 @pytest.mark.parametrize("conditional", [True, False])
 def test_a_missing_bucket_is_reported_at_once(conditional: bool) -> None:
     """It is not the answer that S3 gives while another write of the key is in flight."""
-    missing = Fault(FaultMode.FAIL, Operation.PUT, times=FOR_EVER, error=NotFoundError("no such bucket"))
+    missing = Fault(FaultMode.FAIL, StoreOperation.PUT, times=FOR_EVER, error=NotFoundError("no such bucket"))
     faulty = Faulty(missing)
     log = log_in(InterceptedStore(MemoryStore(), faulty), conditional=conditional)
     with pytest.raises(NotFoundError, match="no such bucket"):
@@ -194,7 +197,7 @@ def test_find_searches_what_is_retained_before_it_denies_anything() -> None:
     fill(log, 6)
     assert log.find(log.read(), lambda note: note.token == "t2", 1) == Note(2, "t2", "t1")
     assert log.find(log.read(), lambda note: note.token == "t2", 2) is None
-    log.trim(log.read(), keep=3)
+    log.delete_old_entries(log.read(), keep=3)
     view = log.read()
     assert (view.oldest, view.head) == (4, 6)
     assert log.find(view, lambda note: note.token == "t5", 1) == Note(5, "t5", "t4"), "retained, so it is found"
@@ -209,7 +212,7 @@ def test_find_starts_over_when_entries_are_trimmed_under_it() -> None:
     log = log_in(MemoryStore())
     fill(log, 6)
     old = log.read()
-    log.trim(old, keep=2)
+    log.delete_old_entries(old, keep=2)
     assert log.find(old, lambda note: note.token == "t6", 0) == Note(6, "t6", "t5")
     with pytest.raises(LogTrimmedError):
         log.find(old, lambda note: note.token == "t1", 0)
@@ -221,13 +224,13 @@ def test_a_writer_from_the_trimmed_past_is_ignored() -> None:
     fill(log, 2)
     late = Note(3, "late", "t2")
     fill(log, 6)
-    log.trim(log.read(), keep=2)
+    log.delete_old_entries(log.read(), keep=2)
     with pytest.raises(LogTrimmedError):
         append(log, late)
     assert log.exists(3)
     view = log.read()
     assert (view.oldest, view.head) == (7, 8) and [seq for seq, _key in view.stale] == [3]
-    log.trim(log.read(), keep=2)
+    log.delete_old_entries(log.read(), keep=2)
     assert not log.exists(3) and log.read().stale == ()
 
 
@@ -255,11 +258,11 @@ def test_trim_keeps_what_is_unfinished_and_the_entry_before_it() -> None:
     fill(log, 4)
     fill(log, 1, done=False)
     fill(log, 4)
-    log.trim(log.read(), keep=1)
+    log.delete_old_entries(log.read(), keep=1)
     view = log.read()
     assert (view.oldest, view.head, view.unfinished) == (4, 9, [5])
     log.mark(log.entry(5), "done")
-    log.trim(log.read(), keep=1)
+    log.delete_old_entries(log.read(), keep=1)
     assert (log.read().oldest, log.read().head) == (9, 9), "the newest entry is never deleted"
 
 
@@ -273,10 +276,10 @@ def test_a_trim_that_dies_at_any_call_is_finished_by_the_next() -> None:
         faulty = Faulty(crash_at(nth, after=True))
         dying = log_in(InterceptedStore(store, faulty))
         with contextlib.suppress(SimulatedCrash):
-            dying.trim(dying.read(), keep=2)
+            dying.delete_old_entries(dying.read(), keep=2)
         assert log.read().head == 5 and log.read().oldest <= 4
         assert log.find(log.read(), lambda note: note.token == "t5", 3) == Note(5, "t5", "t4")
-        log.trim(log.read(), keep=2)
+        log.delete_old_entries(log.read(), keep=2)
         assert (log.read().oldest, log.read().stale) == (4, ())
         assert [info.key.rpartition("/")[2] for info in iter_objects(store, "home/log/")] == [
             record_name(seq, kind) for seq in (4, 5) for kind in ("done", "json", "visible")
@@ -321,7 +324,7 @@ def test_a_writer_from_the_trimmed_past_changes_nothing(seq: int) -> None:
     fill(log, seq - 1)
     late, view = Note(seq, "late", "" if seq == 1 else f"t{seq - 1}"), log.read()
     fill(log, 6)
-    log.trim(log.read(), keep=2)
+    log.delete_old_entries(log.read(), keep=2)
     before = store.take_snapshot().key
     with pytest.raises(LogTrimmedError):
         append(log, late, Put("data/late", b"1"), view=view)
@@ -345,7 +348,7 @@ def test_a_writer_whose_log_was_removed_changes_nothing() -> None:
 @pytest.mark.parametrize("mode", [FaultMode.LOST_REPLY, FaultMode.FAIL])
 def test_a_transaction_without_answer_is_settled_by_content(mode: FaultMode, times: int) -> None:
     store = MemoryStore(transactions=True)
-    log = log_in(InterceptedStore(store, Faulty(Fault(mode, Operation.APPLY, times=times))))
+    log = log_in(InterceptedStore(store, Faulty(Fault(mode, StoreOperation.APPLY, times=times))))
     upload_id = store.create_upload("data/a")
     part = store.upload_part("data/a", upload_id, 1, b"1")
     assert append(log, Note(1, "mine"), Complete("data/a", upload_id, (part,))) == Note(1, "mine")
@@ -356,7 +359,10 @@ def test_a_transaction_without_answer_is_settled_by_content(mode: FaultMode, tim
     ("mode", "error"), [(FaultMode.LOST_REPLY, OutcomeUnknownError), (FaultMode.FAIL, UnavailableError)]
 )
 def test_a_transaction_that_is_never_answered(mode: FaultMode, error: type[Exception]) -> None:
-    faults = (Fault(mode, Operation.APPLY, times=FOR_EVER), Fault(FaultMode.FAIL, Operation.GET, times=FOR_EVER))
+    faults = (
+        Fault(mode, StoreOperation.APPLY, times=FOR_EVER),
+        Fault(FaultMode.FAIL, StoreOperation.GET, times=FOR_EVER),
+    )
     log = log_in(InterceptedStore(MemoryStore(transactions=True), Faulty(*faults)))
     with pytest.raises(error, match="run the same command again"):
         append(log, Note(1, "mine"), Put("data/a", b"1"))
@@ -378,12 +384,12 @@ def test_an_entry_of_the_same_work_is_found_after_the_log_was_trimmed() -> None:
 
     def lose_reply(call: StoreCall, proceed: Callable[[], T]) -> T:
         result = proceed()
-        if call.operation is Operation.APPLY and log.read().head == 3:
+        if call.operation is StoreOperation.APPLY and log.read().head == 3:
             log.mark(mine, "done")
             append(log, Note(4, "t4", "mine"))
             log.mark(log.entry(4), "done")
             append(log, Note(5, "again", "t4"))
-            log.trim(log.read(), keep=1)
+            log.delete_old_entries(log.read(), keep=1)
             raise OutcomeUnknownError("no answer")
         return result
 
@@ -418,9 +424,9 @@ def test_a_log_whose_newest_entry_is_lost_keeps_the_one_before_it() -> None:
     fill(log, 3)
     view = log.read()
     store.delete_many([log.records.key(log.path(3, kind)) for kind in ("json", "visible", "done")])
-    log.trim(view, keep=1)
+    log.delete_old_entries(view, keep=1)
     assert (log.read().oldest, log.read().head, log.read().done) == (1, 2, {1, 2})
-    log.trim(log.read(), keep=1)
+    log.delete_old_entries(log.read(), keep=1)
     assert (log.read().oldest, log.read().head, log.read().done) == (2, 2, {2})
 
 
@@ -446,7 +452,7 @@ def test_a_mark_of_an_entry_that_was_trimmed_is_not_written() -> None:
     store = MemoryStore(transactions=True)
     log = log_in(store)
     notes = fill(log, 3)
-    log.trim(log.read(), keep=1)
+    log.delete_old_entries(log.read(), keep=1)
     before = keys(store)
     log.mark(notes[0], "done")
     assert keys(store) == before

@@ -7,7 +7,7 @@ from typing import Any
 from holdfast.commit import Committer
 from holdfast.commit.two_phase.committer import TWO_PHASE
 from holdfast.guarantees import GuaranteeAnswer
-from holdfast_checker.committers.actors import Scene
+from holdfast_checker.committers.actors import CommitterScene
 from holdfast_checker.committers.features import FEATURES, combine_features, parse_features
 from holdfast_checker.committers.goals import GOALS, WITHOUT_LOG
 from holdfast_checker.committers.narration import job_narrator
@@ -26,11 +26,11 @@ _OTHERS = {**STORES, **TRANSACTIONAL, ALL_ONCE.name: ALL_ONCE, LARGE.name: LARGE
 """Other stores, and the scenes on a store with transactions; the largest ones."""
 
 
-def committer_subject(committer: Committer) -> Subject[Scene]:
+def committer_subject(committer: Committer) -> Subject[CommitterScene]:
     """Return the checker's description (`Subject`) of a committer: its scenes, properties and goals."""
     has_log = committer.name == TWO_PHASE.name
 
-    def build(scene: Scene, tracker: GoalTracker | None) -> World:
+    def build(scene: CommitterScene, tracker: GoalTracker | None) -> World:
         if scene.name in EXPERIMENTS:  # they judge properties of their own, all for one row of Table V
             return build_experiment(committer, scene.name)
         return build_world(committer, scene, tracker)
@@ -45,13 +45,13 @@ def committer_subject(committer: Committer) -> Subject[Scene]:
         scenes={**SCENES, **COMBINED} if has_log else SCENES,
         small=SMALL,
         others=_OTHERS if has_log else {**COMBINED, **_OTHERS},
-        find=_scene_of_feature_names,
+        find=_find_scene_by_features,
         walk=None if has_log else LARGE,
         declared=lambda name: declared_guarantee(committer, name),
     )
 
 
-def _scene_of_feature_names(name: str) -> Scene | None:
+def _find_scene_by_features(name: str) -> CommitterScene | None:
     """Return the combination of the named features, as in ``crash+recovery+overwrite``, or the experiment's scene."""
     if name in EXPERIMENTS:
         return EXPERIMENTS[name]

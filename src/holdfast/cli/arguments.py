@@ -14,7 +14,13 @@ import click
 
 from holdfast.errors import InvalidRequestError
 from holdfast.stores.provider import CommandFlag, GivenOption, StoreOptions, fold_name
-from holdfast.stores.registry import BUILT_IN, installed_providers, parse_store_options, providers_for, secret_names
+from holdfast.stores.registry import (
+    BUILT_IN,
+    installed_providers,
+    list_secret_option_names,
+    parse_store_options,
+    providers_for,
+)
 from holdfast.wording import suggest_nearest
 
 if TYPE_CHECKING:
@@ -152,7 +158,7 @@ _PLACES = frozenset({"shareddir", "reportdir"})
 
 def _refuse_credential_options(given: Iterable[GivenOption], urls: Iterable[str] = ()) -> None:
     """Refuse options that contain credentials of the built-in stores, or of the stores at `urls`."""
-    secret = secret_names(providers_for(urls))
+    secret = list_secret_option_names(providers_for(urls))
     for one in given:
         if one.name in secret:
             raise InvalidRequestError(

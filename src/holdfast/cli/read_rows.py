@@ -25,7 +25,7 @@ from holdfast.formats import RowFilter
 from holdfast.formats.columns.types import kinds_beyond_arrow
 from holdfast.formats.schema_json import arrow_schema_from_json
 from holdfast.options.read import ReadOptions
-from holdfast.spark.file_format import FormatChoice
+from holdfast.spark.file_format import DestinationFormat
 from holdfast.table.contract import TableRecord, decode_table
 from holdfast.table.files import file_opener
 from holdfast.table.foreign import refuse_foreign_read
@@ -77,7 +77,7 @@ def read_first_rows(
     kept = None if snapshot.table is None else decode_table(snapshot.table)
     files = snapshot.files
     is_known = files or options.file_format or kept is not None
-    choice = FormatChoice.of(options, snapshot) if is_known else None
+    choice = DestinationFormat.of(options, snapshot) if is_known else None
     table = _read_table_schema(ctx, files, choice, kept)
     shown = table.schema
     names = shown.names if columns is None else [_find_column(name, shown) for name in columns]
@@ -126,7 +126,7 @@ def _find_files(ctx: CommitContext) -> tuple[CommitContext, Snapshot]:
 
 
 def _read_table_schema(
-    ctx: CommitContext, files: Sequence[VisibleFile], choice: FormatChoice | None, kept: TableRecord | None
+    ctx: CommitContext, files: Sequence[VisibleFile], choice: DestinationFormat | None, kept: TableRecord | None
 ) -> TableSchema:
     """Return the columns: those of the log, else those of the first file."""
     if kept is not None:
@@ -140,7 +140,7 @@ def _read_table_schema(
 def _read_batches(
     ctx: CommitContext,
     files: Sequence[VisibleFile],
-    choice: FormatChoice,
+    choice: DestinationFormat,
     table: TableSchema,
     names: Sequence[str],
     filters: Sequence[RowFilter],

@@ -91,7 +91,7 @@ def _parse_write_request(given: Sequence[GivenOption], mode: str | None) -> Writ
     """
     from holdfast.commit import get_committer, require_fit
     from holdfast.commit.destination import refuse_file_destination, refuse_taken_paths
-    from holdfast.options.keywords import option_from_text, options_from_mode, with_absolute_paths
+    from holdfast.options.keywords import make_option_paths_absolute, option_from_text, options_from_mode
     from holdfast.options.write import parse_write_request
     from holdfast.runtime import SystemIds
     from holdfast.table.foreign import refuse_foreign_write
@@ -99,7 +99,7 @@ def _parse_write_request(given: Sequence[GivenOption], mode: str | None) -> Writ
     overwrite, options = options_from_mode(mode, "--mode")
     options += [one for one in given if one.name != "writetoken"]
     options += option_from_text("writeToken", SystemIds().token(), "writeToken")
-    request = parse_write_request(with_absolute_paths(options), overwrite)
+    request = parse_write_request(make_option_paths_absolute(options), overwrite)
     parsed = request.options
     with parsed.store.open(parsed.settings, committer=parsed.committer) as ctx:
         require_fit(get_committer(parsed.committer), ctx, parsed.mode)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from holdfast.runtime import Clock
-from holdfast.stores.interceptors import Operation, StoreCall
+from holdfast.stores.interceptors import StoreCall, StoreOperation
 
 T = TypeVar("T")
 
@@ -151,9 +151,9 @@ class StatisticsRecorder:
         """Intercept a store call: time it under its name in `STORE_STATISTICS`, and count its bytes or objects."""
         with self.time_block(STORE_STATISTICS[call.operation.value]):
             result = proceed()
-        if call.operation in (Operation.PUT, Operation.UPLOAD_PART):
+        if call.operation in (StoreOperation.PUT, StoreOperation.UPLOAD_PART):
             self.count("object_put_bytes", call.size_bytes)
-        elif call.operation in (Operation.DELETE, Operation.DELETE_MANY):
+        elif call.operation in (StoreOperation.DELETE, StoreOperation.DELETE_MANY):
             self.count("object_delete_objects", len(call.keys) or 1)
         return result
 

@@ -24,7 +24,7 @@ from holdfast.namespace import Namespace
 from holdfast.namespace.errors import FeatureUnsupportedError, PathExistsError, PathNotFoundError
 from holdfast.namespace.file_reader import FileReader
 from holdfast.namespace.file_writer import MOST_INLINE_BYTES, FileWriter
-from holdfast.runtime.process import finalize, finish_finalizers
+from holdfast.runtime.process import run_deferred_finalizers, run_or_defer_finalizer
 
 _APPEND_ATTEMPTS = 10
 _LEAVES_WITH_ERROR = opmap.get("WITH_EXCEPT_START")
@@ -63,7 +63,7 @@ class WritingText(TextFile):
 
     def __del__(self) -> None:
         if not self.closed and isinstance(self.buffer, WritingNamespaceFile):
-            finalize(self.buffer.discard)
+            run_or_defer_finalizer(self.buffer.discard)
 
 
 def open_binary_or_text(open_binary: Callable[..., Any], path: str, mode: str, options: dict[str, Any]) -> Any:
@@ -76,7 +76,7 @@ def open_binary_or_text(open_binary: Callable[..., Any], path: str, mode: str, o
     Raises:
         FeatureUnsupportedError: the file would be compressed while it is written.
     """
-    finish_finalizers()
+    run_deferred_finalizers()
     text = {name: options.pop(name) for name in ("encoding", "errors", "newline") if name in options}
     if "r" not in mode and get_compression(path, options.pop("compression", None)) is not None:
         raise FeatureUnsupportedError(
@@ -165,7 +165,7 @@ class WritingNamespaceFile(SequentialFile, io.RawIOBase):
         if self.closed:
             return
         if self._is_dropped or is_closed_by_failure():
-            finalize(self.discard)
+            run_or_defer_finalizer(self.discard)
             return
         try:
             if self._prepare is None:
@@ -199,7 +199,7 @@ class WritingNamespaceFile(SequentialFile, io.RawIOBase):
 
     def __del__(self) -> None:
         if vars(self):  # if not, __init__ failed
-            finalize(self.discard)
+            run_or_defer_finalizer(self.discard)
 
 
 def open_append(namespace: Namespace, path: str, permission: int, *, waits: bool) -> FileWriter:

@@ -18,7 +18,7 @@ from typing import Any
 from holdfast.errors import CorruptDataError, FencedError, HoldfastError, InvalidRequestError, NotFoundError
 from holdfast.namespace import Namespace, open_namespace
 from holdfast.namespace.catalog import SCHEME, find_database_url
-from holdfast.runtime.process import finalize, finish_finalizers, keep_inherited
+from holdfast.runtime.process import keep_inherited_connections_alive, run_deferred_finalizers, run_or_defer_finalizer
 from holdfast.stores.provider import StoreOptions
 from holdfast.stores.registry import BUILT_IN, installed_providers, parse_store_options
 from holdfast.transactions.registry import has_password, public_url
@@ -60,12 +60,12 @@ class SharedNamespace:
     def __init__(self, namespace: Namespace, close: bool = True) -> None:
         self.namespace = namespace
         if close:
-            weakref.finalize(self, finalize, partial(_close_in_process, os.getpid(), namespace))
+            weakref.finalize(self, run_or_defer_finalizer, partial(_close_in_process, os.getpid(), namespace))
 
 
 def _close_in_process(pid: int, namespace: Namespace) -> None:
     if os.getpid() != pid:
-        keep_inherited(namespace)
+        keep_inherited_connections_alive(namespace)
         return
     try:
         namespace.close()
@@ -83,7 +83,7 @@ def get_shared_namespace(address: NamespaceAddress) -> SharedNamespace:
 
     Raises: see `open_namespace`.
     """
-    finish_finalizers()
+    run_deferred_finalizers()
     with _lock:
         found = _open.get(address)
         if found is None:

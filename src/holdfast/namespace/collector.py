@@ -208,7 +208,7 @@ class Collector:
         now_ms = self._now_ms()
         for key, record in self._iter_records(b"l"):
             with damage.noted():
-                if Lease.decode(key, record.value).is_silent(now_ms, HARD_LIMIT_MS):
+                if Lease.decode(key, record.value).is_renewal_overdue(now_ms, HARD_LIMIT_MS):
                     done.leases += end_silent_lease(self.database, key, record)
                     yield
 

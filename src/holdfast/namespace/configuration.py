@@ -8,7 +8,14 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
 from holdfast.errors import MALFORMED, CorruptDataError, InvalidRequestError, NotFoundError, PreconditionError
-from holdfast.namespace.inode import Inode, InodeKind, check_block_size, check_replication, encode_inode, is_number
+from holdfast.namespace.inode import (
+    Inode,
+    InodeKind,
+    check_block_size,
+    check_replication,
+    encode_inode,
+    is_integer_in_range,
+)
 from holdfast.namespace.keys import CONFIGURATION, ROOT_ID, ROOT_KEY, children_range
 from holdfast.namespace.permissions import check_user_name
 from holdfast.namespace.view import another_namespace_error
@@ -132,13 +139,15 @@ class Configuration:
             raise InvalidRequestError("options of the object store are names and texts: change data_options")
         check_user_name(self.superuser, "the superuser")
         check_user_name(self.supergroup, "the supergroup")
-        if not is_number(self.inline_bytes, 0, _MOST_INLINE):
+        if not is_integer_in_range(self.inline_bytes, 0, _MOST_INLINE):
             raise InvalidRequestError(
                 f"files in the database have at most {_MOST_INLINE} bytes: change inline_bytes", given=self.inline_bytes
             )
         check_replication(self.replication)
         check_block_size(self.block_size)
-        if not is_number(self.safety_age_s, 0, _LONGEST_S) or not is_number(self.longest_age_s, 0, _LONGEST_S):
+        if not is_integer_in_range(self.safety_age_s, 0, _LONGEST_S) or not is_integer_in_range(
+            self.longest_age_s, 0, _LONGEST_S
+        ):
             raise InvalidRequestError(
                 f"a safety age is a number of whole seconds, at most {_LONGEST_S}: change safety_age_s",
                 given=self.safety_age_s,

@@ -23,7 +23,7 @@ from holdfast.namespace.keys import times_key
 from holdfast.namespace.operation import Changes
 from holdfast.namespace.view import SeenRecord
 from holdfast.runtime import Clock
-from holdfast.runtime.process import Fork, watch_forks
+from holdfast.runtime.process import ForkInProgress, register_fork_listener
 from holdfast.transactions.base import ABSENT, Backend, Commit, Conflict, Outcome
 
 _INTERVAL_S = 1.0
@@ -53,13 +53,13 @@ class DirectoryTimes:
         self._interval_s = interval_s
         self._written_at_s = clock.elapsed_s()
         self._reset()
-        watch_forks(self)
+        register_fork_listener(self)
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
         self._pending: dict[int, _PendingTime] = {}
 
-    def before_fork(self, fork: Fork) -> bool:
+    def before_fork(self, fork: ForkInProgress) -> bool:
         """Do nothing before a fork; return True, since a fork is always possible."""
         return True
 

@@ -75,7 +75,7 @@ class Inode:
             quota again gets another id: deleted trees that still wait for their collection count for the old one.
         moving: set while the tree below a directory is counted: it is frozen until `moving_until_ms`, at most
             `FREEZE_MS` away; see `is_frozen`.
-        namespace: of the root: the identity of its namespace (see `require_own_root`); else empty.
+        namespace: of the root: the identity of its namespace (see `require_expected_namespace_root`); else empty.
         unknown: fields of the record that this release does not know; whatever changes the inode keeps them.
     """
 
@@ -127,7 +127,7 @@ class Inode:
         return self.names_quota is not None or self.space_quota is not None
 
 
-def is_number(value: object, least: int, most: int) -> bool:
+def is_integer_in_range(value: object, least: int, most: int) -> bool:
     """Return whether a value is an integer from `least` to `most`. Booleans are not."""
     return type(value) is int and least <= value <= most
 
@@ -138,7 +138,7 @@ def check_replication(replication: int) -> None:
     Raises:
         InvalidRequestError: it is out of range.
     """
-    if not is_number(replication, 1, _MAX_REPLICATION):
+    if not is_integer_in_range(replication, 1, _MAX_REPLICATION):
         raise InvalidRequestError(f"a replication is from 1 to {_MAX_REPLICATION}: change it", replication=replication)
 
 
@@ -149,7 +149,7 @@ def check_times(mtime_ms: int | None, atime_ms: int | None = None) -> None:
     Raises:
         InvalidRequestError: one of them is out of range.
     """
-    if any(time is not None and not is_number(time, 0, _MOST_MS) for time in (mtime_ms, atime_ms)):
+    if any(time is not None and not is_integer_in_range(time, 0, _MOST_MS) for time in (mtime_ms, atime_ms)):
         raise InvalidRequestError(
             "a time is from 1970 on, in whole milliseconds: change it", mtime_ms=mtime_ms, atime_ms=atime_ms
         )
@@ -161,7 +161,7 @@ def check_block_size(block_size: int) -> None:
     Raises:
         InvalidRequestError: it is out of range, or no multiple of 512.
     """
-    if not is_number(block_size, 1, _MOST) or block_size % CRC_BYTES:
+    if not is_integer_in_range(block_size, 1, _MOST) or block_size % CRC_BYTES:
         raise InvalidRequestError(
             f"a block size is a positive multiple of {CRC_BYTES}: change it", block_size=block_size
         )
@@ -192,7 +192,7 @@ _MOST = 2**63 - 1
 
 
 @contextmanager
-def corrupt_if_malformed(what: str, key: bytes) -> Iterator[None]:
+def convert_decoding_errors(what: str, key: bytes) -> Iterator[None]:
     """Turn the error of a block that fails to decode a record into a `CorruptDataError` with the key of the record.
 
     Raises:
@@ -206,29 +206,29 @@ def corrupt_if_malformed(what: str, key: bytes) -> Iterator[None]:
         ) from error
 
 
-def as_natural(value: object) -> int:
+def require_natural_number(value: object) -> int:
     """Return a decoded value if it is an integer from 0 to 2**63 - 1; raise ValueError otherwise."""
     if type(value) is not int or not 0 <= value <= _MOST:
         raise ValueError("not a natural number")
     return value
 
 
-def as_id(value: object) -> int:
+def require_inode_id(value: object) -> int:
     """Return a decoded value if it is a valid inode id; raise ValueError otherwise."""
     if not is_id(value):
         raise ValueError("not an id")
     return value
 
 
-def _quota_id(value: object) -> int:
-    return 0 if value == 0 else as_id(value)
+def _require_quota_id(value: object) -> int:
+    return 0 if value == 0 else require_inode_id(value)
 
 
-def _optional_natural(value: object) -> int | None:
-    return None if value is None else as_natural(value)
+def _require_natural_or_none(value: object) -> int | None:
+    return None if value is None else require_natural_number(value)
 
 
-def as_text(value: object) -> str:
+def require_text(value: object) -> str:
     """Return a decoded value if it is a str; raise ValueError otherwise."""
     if type(value) is not str:
         raise ValueError("not a text")
@@ -237,32 +237,32 @@ def as_text(value: object) -> str:
 
 def encode_extent(extent: Extent) -> list[str | int]:
     """Encode an extent as the JSON list `decode_extent` decodes: name of the blob, length, 1 if it is inline."""
-    return [as_text(extent.blob), as_natural(extent.length), int(extent.inline)]
+    return [require_text(extent.blob), require_natural_number(extent.length), int(extent.inline)]
 
 
 def decode_extent(fields: Sequence[object]) -> Extent:
     """Decode an extent from its JSON list; raise ValueError or TypeError if the list is malformed."""
     blob, length, inline = fields
-    return Extent(as_text(blob), as_natural(length), bool(inline))
+    return Extent(require_text(blob), require_natural_number(length), bool(inline))
 
 
 _FIELDS: tuple[tuple[str, str, Callable[[object], object], object], ...] = (
-    ("id", "id", as_id, ...),
-    ("mode", "mode", as_natural, ...),
-    ("owner", "owner", as_text, ...),
-    ("group", "group", as_text, ...),
-    ("mtime", "mtime_ms", as_natural, ...),
-    ("atime", "atime_ms", as_natural, 0),
-    ("replication", "replication", as_natural, 0),
-    ("block_size", "block_size", as_natural, 0),
-    ("cuts", "cuts", as_natural, 0),
-    ("writer", "writer", as_text, ""),
-    ("names_quota", "names_quota", _optional_natural, None),
-    ("space_quota", "space_quota", _optional_natural, None),
-    ("quota_id", "quota_id", _quota_id, 0),
-    ("moving", "moving", as_text, ""),
-    ("moving_until", "moving_until_ms", as_natural, 0),
-    ("namespace", "namespace", as_text, ""),
+    ("id", "id", require_inode_id, ...),
+    ("mode", "mode", require_natural_number, ...),
+    ("owner", "owner", require_text, ...),
+    ("group", "group", require_text, ...),
+    ("mtime", "mtime_ms", require_natural_number, ...),
+    ("atime", "atime_ms", require_natural_number, 0),
+    ("replication", "replication", require_natural_number, 0),
+    ("block_size", "block_size", require_natural_number, 0),
+    ("cuts", "cuts", require_natural_number, 0),
+    ("writer", "writer", require_text, ""),
+    ("names_quota", "names_quota", _require_natural_or_none, None),
+    ("space_quota", "space_quota", _require_natural_or_none, None),
+    ("quota_id", "quota_id", _require_quota_id, 0),
+    ("moving", "moving", require_text, ""),
+    ("moving_until", "moving_until_ms", require_natural_number, 0),
+    ("namespace", "namespace", require_text, ""),
 )
 """Field of the record, attribute, what checks its value, and the value that is left out; ``...`` if none is."""
 
@@ -287,7 +287,9 @@ def encode_inode(inode: Inode) -> bytes:
         if inode.extents:
             fields["extents"] = list(map(encode_extent, inode.extents))
         if inode.xattrs:
-            fields["xattrs"] = {as_text(name): base64.b64encode(value).decode() for name, value in inode.xattrs.items()}
+            fields["xattrs"] = {
+                require_text(name): base64.b64encode(value).decode() for name, value in inode.xattrs.items()
+            }
         return _encoder.encode({**inode.unknown, **fields}).encode()
     except (ValueError, TypeError) as error:
         raise InvalidRequestError(
@@ -306,7 +308,7 @@ def decode_inode(key: bytes, value: bytes) -> Inode:
     """
     try:
         fields = json.loads(value)
-        if as_natural(fields.pop("format")) > INODE_FORMAT:
+        if require_natural_number(fields.pop("format")) > INODE_FORMAT:
             raise UnsupportedError(
                 "a newer release of Holdfast has written a record of this namespace, which this one must not change: "
                 "upgrade Holdfast",
@@ -321,12 +323,13 @@ def decode_inode(key: bytes, value: bytes) -> Inode:
             kind=InodeKind(fields.pop("kind")),
             extents=tuple(map(decode_extent, fields.pop("extents", ()))),
             xattrs={
-                as_text(name): base64.b64decode(text, validate=True) for name, text in fields.pop("xattrs", {}).items()
+                require_text(name): base64.b64decode(text, validate=True)
+                for name, text in fields.pop("xattrs", {}).items()
             },
             **values,
             unknown=fields,
         )
-    except MALFORMED as error:  # not `corrupt_if_malformed`, which takes a microsecond
+    except MALFORMED as error:  # not `convert_decoding_errors`, which takes a microsecond
         raise CorruptDataError(
             "a record of the namespace is not an inode: run holdfast namespace fsck", key=key
         ) from error

@@ -37,7 +37,7 @@ _RANDOM_BITS = 86
 _MILLISECONDS = 2**42
 
 
-def new_id(environment: Environment) -> int:
+def new_inode_id(environment: Environment) -> int:
     """Return a new random inode id: the milliseconds since the epoch, in 42 bits, then 86 random bits.
 
     A wrong clock does no harm: the time only makes the ids of new directories neighbors in the database.
@@ -113,7 +113,7 @@ def data_key(blob: str) -> bytes:
     return b"d" + blob.encode()
 
 
-def place_key(directory_id: int) -> bytes:
+def directory_location_key(directory_id: int) -> bytes:
     """Return the key of the record that says where a directory was last renamed to."""
     return b"w" + _pack_id(directory_id)
 
@@ -144,7 +144,7 @@ def directory_record_keys(directory_id: int, quota_id: int) -> list[bytes]:
     """Return the keys of the records that a directory may have besides its inode: place (where it was
     renamed to), times, and usage counters if `quota_id` is not 0. They are deleted with the directory.
     """
-    keys = [place_key(directory_id), times_key(directory_id)]
+    keys = [directory_location_key(directory_id), times_key(directory_id)]
     return [*keys, usage_key(quota_id, b"n"), usage_key(quota_id, b"s")] if quota_id else keys
 
 

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from holdfast.namespace.inode import Inode, decode_inode
 from holdfast.namespace.keys import children_range, entry_name_in_key, id_in_key, inode_key, times_key
-from holdfast.namespace.operations.base import OnePath, ReadInode, get_readable_target
+from holdfast.namespace.operations.base import ReadInode, SinglePathOperation, get_readable_target
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import Caller
 from holdfast.namespace.phases import OperationRunner
-from holdfast.namespace.view import Chain, Reader, View, read_view, scan_pages
+from holdfast.namespace.view import Reader, ResolvedPath, View, read_view, scan_pages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,13 +149,13 @@ class ListPage:
 
 
 @dataclass(frozen=True, slots=True)
-class _ChildrenGroup(OnePath):
+class _ReadDirectoryChildren(SinglePathOperation):
     """The inodes on a path, and the entries of the directory that come after a name."""
 
     path: NsPath
     start_after: bytes = b""
 
-    def extra_range(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
+    def extra_range(self, chains: Sequence[ResolvedPath]) -> tuple[bytes, bytes] | None:
         target = chains[0].target
         if target is None or not target.is_directory:
             return None
@@ -186,7 +186,7 @@ def list_page(
 
 def _read_children_view(operations: OperationRunner, path: NsPath, start_after: bytes, limit: int) -> View:
     """Read the chain of a path and the range of its children in one snapshot."""
-    return read_view(operations.database, operations.hints, _ChildrenGroup(path, start_after), limit)
+    return read_view(operations.database, operations.hints, _ReadDirectoryChildren(path, start_after), limit)
 
 
 def _read_entry_times(operations: OperationRunner, reader: Reader, inodes: list[Inode]) -> dict[int, int]:
@@ -210,7 +210,7 @@ def walk_tree(operations: OperationRunner, path: NsPath, caller: Caller) -> Iter
         def see(page: list[Inode]) -> None:
             times.update(_read_entry_times(operations, reader, page))
 
-        for found in walk_below(reader, path, top, caller.check_listing, see) if top.is_directory else ():
+        for found in walk_descendants(reader, path, top, caller.check_listing, see) if top.is_directory else ():
             yield make_status(found.path, found.inode, times.pop(found.inode.id, 0))
 
 
@@ -223,7 +223,7 @@ class TreeEntry(NamedTuple):
     directory: Inode
 
 
-def walk_below(
+def walk_descendants(
     reader: Reader,
     path: NsPath,
     directory: Inode,

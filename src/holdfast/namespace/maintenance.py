@@ -29,7 +29,7 @@ _TRIES = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class LockTerm:
     """The right of one process, until a given time, to lead or to repair and sweep.
 
     Attributes:
@@ -45,20 +45,20 @@ class Term:
         return json.dumps({"holder": self.holder, "until": self.until_s}).encode()
 
     @staticmethod
-    def decode(value: bytes) -> Term:
+    def decode(value: bytes) -> LockTerm:
         """Decode the term in a record; a damaged record counts as a term that is over."""
         try:
             fields = json.loads(value)
-            return Term(str(fields["holder"]), float(fields["until"]))
+            return LockTerm(str(fields["holder"]), float(fields["until"]))
         except MALFORMED:
-            return Term("", 0.0)
+            return LockTerm("", 0.0)
 
 
 # --- the leader -------------------------------------------------------------------------------------------------------
-def current_leader(database: Backend, clock: Clock) -> Term | None:
+def current_leader(database: Backend, clock: Clock) -> LockTerm | None:
     """Return the term of the present leader, which runs the collector; None if no process leads now."""
     record = database.get_many([LEADER]).get(LEADER)
-    term = None if record is None else Term.decode(record.value)
+    term = None if record is None else LockTerm.decode(record.value)
     return term if term is not None and is_term_unexpired(term.until_s, clock.now_s(), _LEADERSHIP_S) else None
 
 
@@ -83,17 +83,17 @@ class LeaderElection:
         record = self.database.get_many([LEADER]).get(LEADER)
         now_s = self.clock.now_s()
         if record is not None:
-            term = Term.decode(record.value)
+            term = LockTerm.decode(record.value)
             if term.holder != self.token and is_term_unexpired(term.until_s, now_s, self.term_s):
                 return False
-        value = Term(self.token, now_s + self.term_s).encode()
+        value = LockTerm(self.token, now_s + self.term_s).encode()
         version = ABSENT if record is None else record.version
         return isinstance(self.database.commit(Commit(reads={LEADER: version}, puts={LEADER: value})), Committed)
 
     def resign(self) -> None:
         """Give up the leadership, if this process has it, so that another one can lead at once."""
         record = self.database.get_many([LEADER]).get(LEADER)
-        if record is not None and Term.decode(record.value).holder == self.token:
+        if record is not None and LockTerm.decode(record.value).holder == self.token:
             self.database.commit(Commit(reads={LEADER: record.version}, deletes=[LEADER]))
 
 
@@ -126,12 +126,12 @@ class MaintenanceLock:
         record = database.get_many([MAINTENANCE]).get(MAINTENANCE)
         now_s = environment.clock.now_s()
         if record is not None:
-            term = Term.decode(record.value)
+            term = LockTerm.decode(record.value)
             if is_term_unexpired(term.until_s, now_s, _LOCK_S):
                 work = term.holder.partition(" ")[0]
                 raise ConflictError(f"another process is at work, a {work}: wait until it is done")
         token = f"{work} {environment.ids.token()}"
-        value = Term(token, now_s + _LOCK_S).encode()
+        value = LockTerm(token, now_s + _LOCK_S).encode()
         version = ABSENT if record is None else record.version
         outcome = database.commit(Commit(reads={MAINTENANCE: version}, puts={MAINTENANCE: value}))
         if not isinstance(outcome, Committed):
@@ -143,7 +143,7 @@ class MaintenanceLock:
             lock._release()
             raise
         if not lock._release():
-            raise _fenced_error()
+            raise _lost_lock_error()
 
     def commit(self, changes: Changes[None], view: View) -> bool:
         """Commit changes together with a renewal of the lock; return False if other records have changed, and nothing
@@ -154,7 +154,7 @@ class MaintenanceLock:
         """
         view.entries[MAINTENANCE] = SeenRecord(self._version, None)
         now = Moment.of(self._clock)
-        changes.values[MAINTENANCE] = Term(self._token, now.now_s + _LOCK_S).encode()
+        changes.values[MAINTENANCE] = LockTerm(self._token, now.now_s + _LOCK_S).encode()
         outcome = self._database.commit(changes.to_commit(view))
         if isinstance(outcome, Committed):
             self._version = outcome.version
@@ -162,7 +162,7 @@ class MaintenanceLock:
             return True
         record = self._database.get_many([MAINTENANCE]).get(MAINTENANCE)
         if record is None or record.version != self._version:
-            raise _fenced_error()
+            raise _lost_lock_error()
         return False
 
     def rewrite_root(self) -> None:
@@ -203,13 +203,13 @@ class MaintenanceLock:
         A database that has undone the last commits has an older record of this holder, which would keep others waiting.
         """
         record = self._database.get_many([MAINTENANCE]).get(MAINTENANCE)
-        if record is None or Term.decode(record.value).holder != self._token:
+        if record is None or LockTerm.decode(record.value).holder != self._token:
             return False
         outcome = self._database.commit(Commit(reads={MAINTENANCE: record.version}, deletes=[MAINTENANCE]))
         return isinstance(outcome, Committed) and record.version == self._version
 
 
-def _fenced_error() -> FencedError:
+def _lost_lock_error() -> FencedError:
     return FencedError(
         "another process has taken over the repairs and sweeps, or the database has lost newer commits: start over"
     )
@@ -247,7 +247,7 @@ def read_damage_time_s(database: Backend) -> float:
         return float("inf")
 
 
-def forget_damage(database: Backend, lock: MaintenanceLock, store_now_s: float, age_s: float) -> None:
+def delete_damage_note(database: Backend, lock: MaintenanceLock, store_now_s: float, age_s: float) -> None:
     """Delete the note of removed damaged records, if the repair that calls this has found all their blobs.
 
     Args:

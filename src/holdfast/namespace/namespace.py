@@ -38,7 +38,7 @@ from holdfast.namespace.file_writer import FilePublisher, FileWriter, publish_fi
 from holdfast.namespace.fsck import CheckedNamespace, Progress, RepairReport, Report, check, ignore_progress, repair
 from holdfast.namespace.fsck.survey import CLOSING_S
 from holdfast.namespace.inode import DIRECTORY_MODE, FILE_MODE
-from holdfast.namespace.keys import new_id
+from holdfast.namespace.keys import new_inode_id
 from holdfast.namespace.listing import (
     PAGE_SIZE,
     ContentSummary,
@@ -58,8 +58,8 @@ from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import READ, Caller, check_user_name
 from holdfast.namespace.phases import OperationRunner
 from holdfast.namespace.sweep import SweepResult, sweep_namespace
-from holdfast.namespace.trees import ReadQuota, TreeCounter
-from holdfast.namespace.view import Hints
+from holdfast.namespace.trees import ReadQuota, TreeUsageCounter
+from holdfast.namespace.view import InodeCache
 from holdfast.runtime import Environment, Moment
 from holdfast.transactions.base import Backend
 
@@ -100,10 +100,10 @@ class Namespace:
         self.environment = environment
         self.caller = _make_caller(configuration, user, groups)
         self._is_shared = False
-        hints, self._times = Hints(configuration.identity), DirectoryTimes(database, environment.clock)
+        hints, self._times = InodeCache(configuration.identity), DirectoryTimes(database, environment.clock)
         self._collector = Collector(database, blobs, environment.clock, configuration.safety_age_s, hints.identity)
         self.operations = OperationRunner(database, environment, hints, self._times, self._collector.reclaim)
-        self._trees = TreeCounter(self.operations)
+        self._trees = TreeUsageCounter(self.operations)
 
     def as_user(self, user: str, groups: Sequence[str] = ()) -> Namespace:
         """Return this open namespace for calls on behalf of another user.
@@ -518,12 +518,12 @@ class Namespace:
         try:
             return run(rename)
         except UncountedTreeError:
-            with self._trees.count_frozen(rename.source, self.caller) as usage:
+            with self._trees.freeze_and_count_tree(rename.source, self.caller) as usage:
                 return run(replace(rename, usage=usage))
 
     def new_id(self) -> int:
         """Return a new inode id."""
-        return new_id(self.environment)
+        return new_inode_id(self.environment)
 
     # --- the namespace itself -----------------------------------------------------------------------------------------
     def collect(self, *, most_steps: int = 1_000_000, after_step: AfterStep = lambda done: True) -> CollectionResult:
@@ -546,14 +546,14 @@ class Namespace:
             ConflictError: another process sweeps or repairs: wait.
             CorruptDataError: an inode cannot be read; nothing happened. Repair the namespace.
         """
-        return sweep_namespace(self._checked_namespace, progress)
+        return sweep_namespace(self._make_checked_namespace, progress)
 
     def check(self, progress: Progress = ignore_progress, *, reads: bool = False) -> Report:
         """Check the namespace for damage and leftovers; return a report. Changes nothing; safe at any time.
 
         Reads all records; with `reads`, all blobs too: only then are damaged bytes of large files found.
         """
-        return check(self._checked_namespace, progress, reads=reads)
+        return check(self._make_checked_namespace, progress, reads=reads)
 
     def repair(self, progress: Progress = ignore_progress) -> RepairReport:
         """Repair the damage that `check` finds. Only the superuser may. Never deletes the content of a file.
@@ -562,10 +562,10 @@ class Namespace:
             ConflictError: another process sweeps or repairs: wait.
         """
         self.caller.check_superuser("repair the namespace")
-        return repair(self._checked_namespace, self.configuration, progress)
+        return repair(self._make_checked_namespace, self.configuration, progress)
 
     @property
-    def _checked_namespace(self) -> CheckedNamespace:
+    def _make_checked_namespace(self) -> CheckedNamespace:
         now = load_configuration(self.database, self.configuration.identity)  # it may have changed since then
         return CheckedNamespace(self.database, self.blobs, self.environment, now.sweep_age_s, now.identity)
 

@@ -66,14 +66,14 @@ def init_namespace(
         check_name_is_free(configuration.name, database)
     _data_store_options(configuration, store_options)  # a wrong URL is refused first
     with ExitStack() as stack:
-        found = _present_configuration(database, environment)
+        found = _find_existing_configuration(database, environment)
         parse_known_options = {} if found is None else found.data_options
         kept = replace(configuration, data_options={**parse_known_options, **configuration.data_options})
         destination = open_destination(configuration.data, _data_store_options(kept, store_options))
         stack.callback(destination.store.close)
         blobs = BlobStore(destination.store, destination.key(""), environment.ids)
         if found is None:
-            _check_data_are_free(blobs, configuration)
+            _require_unused_data_directory(blobs, configuration)
         if register:
             check_catalog_can_be_written(configuration.name, database, environment.clock)
         if found is None:
@@ -96,7 +96,7 @@ def init_namespace(
     return is_new
 
 
-def _present_configuration(database: str, environment: Environment) -> Configuration | None:
+def _find_existing_configuration(database: str, environment: Environment) -> Configuration | None:
     """Return the configuration of the namespace in a database; None if it does not exist.
 
     Makes no database: a creation that is refused leaves nothing.
@@ -108,7 +108,7 @@ def _present_configuration(database: str, environment: Environment) -> Configura
         return None
 
 
-def _check_data_are_free(blobs: BlobStore, configuration: Configuration) -> None:
+def _require_unused_data_directory(blobs: BlobStore, configuration: Configuration) -> None:
     """Refuse a place where a namespace has its data already.
 
     Raises:
@@ -257,7 +257,7 @@ def reconfigure_namespace(
             longest_age_s=longest_s,
         )
         if (new.data, new.data_options) != (old.data, old.data_options):
-            _check_data_place(new, store_options)
+            _check_data_directory_owner(new, store_options)
         value = json.dumps(asdict(new), indent=1).encode()
         outcome = namespace.database.commit(Commit(reads={CONFIGURATION: version}, puts={CONFIGURATION: value}))
         if isinstance(outcome, Committed):
@@ -274,7 +274,7 @@ def _load_configuration(namespace: Namespace) -> tuple[Configuration, int]:
     return found, 0 if record is None else record.version
 
 
-def _check_data_place(configuration: Configuration, store_options: Iterable[StoreOptions]) -> None:
+def _check_data_directory_owner(configuration: Configuration, store_options: Iterable[StoreOptions]) -> None:
     destination = open_destination(configuration.data, _data_store_options(configuration, store_options))
     with closing(destination.store):
         if not configuration.claim.check(destination.store, destination.key("")):

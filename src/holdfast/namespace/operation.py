@@ -13,7 +13,7 @@ from holdfast.namespace.inode import Inode, decode_inode, encode_inode
 from holdfast.namespace.keys import usage_key
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import Caller
-from holdfast.namespace.view import Hints, RelatedGroup, SeenRecord, View
+from holdfast.namespace.view import InodeCache, RelatedGroup, SeenRecord, View
 from holdfast.transactions.base import MAX_NUMBER, Bound, Commit, RangeCount
 
 R = TypeVar("R")
@@ -112,7 +112,7 @@ class Changes(Generic[R]):
             ranges=self.ranges,
         )
 
-    def update_hints(self, hints: Hints, version: int) -> None:
+    def update_hints(self, hints: InodeCache, version: int) -> None:
         """Store the written inodes and leases in the cache `hints`, with the version that the commit has given them."""
         for inodes in (self.inserts, self.puts):
             for key, inode in inodes.items():
@@ -125,7 +125,7 @@ class Changes(Generic[R]):
 
 
 @dataclass(slots=True)
-class JoinedCommits:
+class CombinedCommit:
     """The changes of many operations, joined into one commit. Inodes are kept encoded, to save memory.
 
     The operations read from several snapshots. That is as good as one snapshot: the commit takes effect only if all
@@ -162,7 +162,7 @@ class JoinedCommits:
         self.bounds |= dict.fromkeys(changes.bounds)
         self.ranges += changes.ranges
 
-    def inserted_inode(self, key: bytes) -> Inode | None:
+    def find_inserted_inode(self, key: bytes) -> Inode | None:
         """Return the inode that one of the operations inserts at a key; None if none does."""
         value = self.inserts.get(key)
         return None if value is None else self.directories.get(key) or decode_inode(key, value)

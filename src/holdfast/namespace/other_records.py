@@ -13,26 +13,26 @@ from holdfast.errors import MALFORMED, NotFoundError
 from holdfast.namespace.inode import (
     Extent,
     Inode,
-    as_id,
-    as_natural,
-    as_text,
-    corrupt_if_malformed,
+    convert_decoding_errors,
     decode_extent,
     decode_inode,
     encode_extent,
     encode_inode,
+    require_inode_id,
+    require_natural_number,
+    require_text,
 )
 from holdfast.namespace.keys import (
     ROOT_ID,
     ROOT_KEY,
     deleted_key,
+    directory_location_key,
     entry_name_in_key,
     id_in_key,
     parent_id_in_key,
-    place_key,
 )
 from holdfast.namespace.paths import NsPath
-from holdfast.namespace.view import Chain
+from holdfast.namespace.view import ResolvedPath
 from holdfast.transactions.base import Backend
 
 # --- places -----------------------------------------------------------------------------------------------------------
@@ -45,7 +45,7 @@ Trail: TypeAlias = tuple[tuple[int, bytes], ...]
 """Directories on a path, from the one below the root down, each with its id and its name."""
 
 
-def trail_of_chain(chain: Chain, depth: int) -> Trail:
+def list_ancestor_directories(chain: ResolvedPath, depth: int) -> Trail:
     """Return the ids and names of the directories on a resolved path, from below the root down to `depth`; the root has
     depth 0.
     """
@@ -65,7 +65,7 @@ def decode_trail_fields(fields: object) -> Trail:
     """
     if not isinstance(fields, list):
         raise TypeError("not a list")
-    return tuple((as_id(number), as_text(name).encode()) for number, name in fields)
+    return tuple((require_inode_id(number), require_text(name).encode()) for number, name in fields)
 
 
 def encode_trail(trail: Trail) -> bytes:
@@ -79,7 +79,7 @@ def decode_trail(key: bytes, value: bytes) -> Trail:
     Raises:
         CorruptDataError: the record is damaged. Keep it, and run fsck.
     """
-    with corrupt_if_malformed("a directory's place", key):
+    with convert_decoding_errors("a directory's place", key):
         trail = decode_trail_fields(json.loads(value))
         if not trail or trail[-1][0] != id_in_key(key):
             raise ValueError("another directory's record")
@@ -98,7 +98,7 @@ def find_path(store: Backend, key: bytes, trail: Trail) -> NsPath | None:
         None if the records contradict each other: they changed meanwhile.
     """
     above: dict[int, tuple[int, bytes]] = {}
-    _note_parents(above, trail)
+    _note_directory_parents(above, trail)
     asked: set[int] = set()
     while True:
         names = [entry_name_in_key(key)]
@@ -110,17 +110,17 @@ def find_path(store: Backend, key: bytes, trail: Trail) -> NsPath | None:
             seen.append(at)
             at, name = above[at]
             names.append(name)
-        new = [place_key(number) for number in seen if number not in asked]
+        new = [directory_location_key(number) for number in seen if number not in asked]
         if not new:
             return NsPath(tuple(reversed(names)))
         asked.update(seen)
         for place, record in store.get_many(new).items():
             found = decode_trail(place, record.value)
             above.pop(id_in_key(place))  # it was renamed since
-            _note_parents(above, found)
+            _note_directory_parents(above, found)
 
 
-def _note_parents(above: dict[int, tuple[int, bytes]], trail: Trail) -> None:
+def _note_directory_parents(above: dict[int, tuple[int, bytes]], trail: Trail) -> None:
     """Note the parents of directories that are not known yet: those of others may be out of date."""
     parent = ROOT_ID
     for number, name in trail:
@@ -154,7 +154,7 @@ class Lease:
     key: bytes
     trail: Trail = ()
 
-    def is_silent(self, now_ms: int, limit_ms: int) -> bool:
+    def is_renewal_overdue(self, now_ms: int, limit_ms: int) -> bool:
         """Return whether the writer has not renewed the lease for `limit_ms`. A renewal more than a day in the future,
         by a wrong clock, counts as silence.
         """
@@ -177,13 +177,13 @@ class Lease:
         Raises:
             CorruptDataError: the record is not a lease. Keep it, and run fsck.
         """
-        with corrupt_if_malformed("a lease", key):
+        with convert_decoding_errors("a lease", key):
             fields = json.loads(value)
             inode = bytes.fromhex(fields["key"])
             if not inode.startswith(b"i") or len(inode) <= len(ROOT_KEY):  # the root is no file
                 raise ValueError("not the key of an inode")
-            renewed_ms = as_natural(fields["renewed"])
-            return Lease(as_text(fields["holder"]), renewed_ms, inode, decode_trail_fields(fields["trail"]))
+            renewed_ms = require_natural_number(fields["renewed"])
+            return Lease(require_text(fields["holder"]), renewed_ms, inode, decode_trail_fields(fields["trail"]))
 
 
 # --- deleted trees ----------------------------------------------------------------------------------------------------
@@ -221,13 +221,13 @@ class DeletedTree:
         Raises:
             CorruptDataError: the record is not a deleted tree. Keep it, and run fsck.
         """
-        with corrupt_if_malformed("a deleted tree", key):
+        with convert_decoding_errors("a deleted tree", key):
             fields = json.loads(value)
             root = decode_inode(key, json.dumps(fields["inode"]).encode())
             if deleted_key(root.id) != key or not root.is_directory:
                 raise ValueError("another record")
-            charged = tuple(map(as_id, fields["charged"]))
-            return DeletedTree(root, as_text(fields["path"]), as_natural(fields["since"]), charged)
+            charged = tuple(map(require_inode_id, fields["charged"]))
+            return DeletedTree(root, require_text(fields["path"]), require_natural_number(fields["since"]), charged)
 
 
 # --- pending uploads --------------------------------------------------------------------------------------------------
@@ -272,13 +272,13 @@ class Upload:
         Raises:
             CorruptDataError: the record is not an upload. Keep it, and run fsck.
         """
-        with corrupt_if_malformed("a pending upload", key):
+        with convert_decoding_errors("a pending upload", key):
             fields = json.loads(value)
             return Upload(
-                as_text(fields["path"]),
-                as_id(fields["file"]),
-                as_natural(fields["initiated"]),
-                {as_text(name): as_text(text) for name, text in fields["metadata"].items()},
+                require_text(fields["path"]),
+                require_inode_id(fields["file"]),
+                require_natural_number(fields["initiated"]),
+                {require_text(name): require_text(text) for name, text in fields["metadata"].items()},
                 {int(number): decode_extent(part) for number, part in fields["parts"].items()},
             )
 

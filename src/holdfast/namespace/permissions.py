@@ -14,7 +14,7 @@ from holdfast.errors import InvalidRequestError
 from holdfast.namespace.errors import InvalidPathError, ParentNotDirectoryError, PermissionDeniedError
 from holdfast.namespace.inode import Inode
 from holdfast.namespace.paths import NsPath
-from holdfast.namespace.view import Chain
+from holdfast.namespace.view import ResolvedPath
 
 READ, WRITE, EXECUTE = 4, 2, 1
 STICKY = 0o1000
@@ -69,7 +69,7 @@ class Caller:
             "no directory can have the name of this user, who so has neither a home nor a trash", user=self.user
         )
 
-    def may(self, inode: Inode, access: int) -> bool:
+    def has_permission(self, inode: Inode, access: int) -> bool:
         """Return whether the caller has all of the permission bits `access` (4 read, 2 write, 1 execute) on an
         inode.
         """
@@ -83,7 +83,7 @@ class Caller:
             bits = inode.mode
         return bits & access == access
 
-    def check_traversal(self, chain: Chain) -> None:
+    def check_traversal(self, chain: ResolvedPath) -> None:
         """Check that all inodes above the path's target are directories that the caller may search.
 
         Raises:
@@ -96,18 +96,18 @@ class Caller:
                     path=str(chain.path),
                     file=_path_at_depth(chain, depth),
                 )
-            if not self.is_superuser and not self.may(inode, EXECUTE):
-                self.deny(inode, EXECUTE, _path_at_depth(chain, depth))
+            if not self.is_superuser and not self.has_permission(inode, EXECUTE):
+                self.raise_permission_denied(inode, EXECUTE, _path_at_depth(chain, depth))
 
-    def check(self, chain: Chain, depth: int, access: int) -> None:
+    def check(self, chain: ResolvedPath, depth: int, access: int) -> None:
         """Check that the caller has the permission bits `access` on the inode at a depth of a path; the root has depth
         0.
 
         Raises:
             PermissionDeniedError: the caller lacks one of them.
         """
-        if not self.is_superuser and not self.may(chain.inodes[depth], access):
-            self.deny(chain.inodes[depth], access, _path_at_depth(chain, depth))
+        if not self.is_superuser and not self.has_permission(chain.inodes[depth], access):
+            self.raise_permission_denied(chain.inodes[depth], access, _path_at_depth(chain, depth))
 
     def check_listing(self, path: NsPath, directory: Inode) -> None:
         """Check that the caller may read and search a directory; the directories above it are not checked.
@@ -115,10 +115,10 @@ class Caller:
         Raises:
             PermissionDeniedError: see the message.
         """
-        if not self.may(directory, READ | EXECUTE):
-            self.deny(directory, READ | EXECUTE, str(path))
+        if not self.has_permission(directory, READ | EXECUTE):
+            self.raise_permission_denied(directory, READ | EXECUTE, str(path))
 
-    def check_removal(self, chain: Chain) -> None:
+    def check_removal(self, chain: ResolvedPath) -> None:
         """Check that the caller may remove the target of a path from its directory: that needs write permission, and
         ownership if the sticky bit is set.
 
@@ -129,20 +129,20 @@ class Caller:
         """
         if chain.parent is not None:
             self.check(chain, len(chain.path.names) - 1, WRITE)
-            if chain.target is not None and not self.may_remove(chain.parent, chain.target):
+            if chain.target is not None and not self.passes_sticky_bit_check(chain.parent, chain.target):
                 raise PermissionDeniedError(
                     "the directory is sticky, so only owners may remove its entries",
                     path=str(chain.path),
                     user=self.user,
                 )
 
-    def may_remove(self, parent: Inode, entry: Inode) -> bool:
+    def passes_sticky_bit_check(self, parent: Inode, entry: Inode) -> bool:
         """Return whether the sticky bit of a directory lets the caller remove an entry: only the owner of either
         may.
         """
         return not parent.mode & STICKY or self.is_superuser or self.user in (parent.owner, entry.owner)
 
-    def check_owner(self, chain: Chain) -> None:
+    def check_owner(self, chain: ResolvedPath) -> None:
         """Check that the caller is the owner of the target of a path, or the superuser."""
         assert chain.target is not None
         if not self.is_superuser and chain.target.owner != self.user:
@@ -155,7 +155,7 @@ class Caller:
         if not self.is_superuser:
             raise PermissionDeniedError(f"only the superuser may {what}", user=self.user)
 
-    def deny(self, inode: Inode, access: int, path: str) -> NoReturn:
+    def raise_permission_denied(self, inode: Inode, access: int, path: str) -> NoReturn:
         """Raise the error of a caller who lacks the permission bits `access` on an inode.
 
         Raises:
@@ -172,5 +172,5 @@ class Caller:
         )
 
 
-def _path_at_depth(chain: Chain, depth: int) -> str:
+def _path_at_depth(chain: ResolvedPath, depth: int) -> str:
     return str(NsPath(chain.path.names[:depth]))

@@ -24,20 +24,20 @@ from typing import Any, TypeVar, overload
 from holdfast.errors import DeadlockError, HoldfastError, TransactionConflictError
 from holdfast.namespace.directory_times import DirectoryTimes
 from holdfast.namespace.errors import NamesQuotaExceededError, SpaceQuotaExceededError, TreeMovingError
-from holdfast.namespace.keys import ROOT_ID, id_in_key, new_id
-from holdfast.namespace.operation import Changes, JoinedCommits, Operation, OperationBatch, OperationContext
+from holdfast.namespace.keys import ROOT_ID, id_in_key, new_inode_id
+from holdfast.namespace.operation import Changes, CombinedCommit, Operation, OperationBatch, OperationContext
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import Caller
 from holdfast.namespace.view import (
-    Chain,
-    Hints,
+    InodeCache,
     PathResolver,
     Reader,
     RelatedGroup,
+    ResolvedPath,
     SeenRecord,
     View,
-    guess_view,
     read_view,
+    read_view_from_cache,
     resolve_path,
 )
 from holdfast.runtime import Backoff, Environment
@@ -88,7 +88,7 @@ class OperationRunner:
 
     database: Backend
     environment: Environment
-    hints: Hints
+    hints: InodeCache
     times: DirectoryTimes
     reclaim: Callable[[Collection[int]], bool] = lambda quotas: False
     tries_without_locks: int = 7
@@ -165,7 +165,7 @@ class OperationRunner:
             HoldfastError: the operation is impossible.
         """
         context = OperationContext(caller, self.now_ms(), lambda: ROOT_ID)  # nothing of the result is used
-        guess = guess_view(self.hints, operation)
+        guess = read_view_from_cache(self.hints, operation)
         if guess is not None:
             with suppress(HoldfastError):  # perhaps only the guess is wrong
                 operation.execute(guess, context)
@@ -173,7 +173,7 @@ class OperationRunner:
         operation.execute(read_view(self.database, self.hints, operation), context)
 
     def _make_context(self, caller: Caller) -> OperationContext:
-        return OperationContext(caller, self.now_ms(), lambda: new_id(self.environment))
+        return OperationContext(caller, self.now_ms(), lambda: new_inode_id(self.environment))
 
     def now_ms(self) -> int:
         """Return the current time, milliseconds since the epoch."""
@@ -182,7 +182,7 @@ class OperationRunner:
     def _try_operation(self, operation: Operation[R], context: OperationContext, number: int) -> _Try[R]:
         """Run the phases once."""
         if number < self.tries_without_locks:
-            view = guess_view(self.hints, operation) if number == 0 else None
+            view = read_view_from_cache(self.hints, operation) if number == 0 else None
             view = view or read_view(self.database, self.hints, operation)
             outcome, changes = _execute_operation(operation, view, context, self.database.commit)
         else:
@@ -229,7 +229,7 @@ class OperationRunner:
         Returns:
             The outcome, what failed bounds may have refused, and the directories whose entries have changed.
         """
-        joined, touched = JoinedCommits(), dict[bytes, SeenRecord]()
+        joined, touched = CombinedCommit(), dict[bytes, SeenRecord]()
         for piece in pieces:
             view = read_view(reader_for(piece), self.hints, piece)
             if changed := joined.add_reads(view):
@@ -238,7 +238,7 @@ class OperationRunner:
             for operation, chain in zip(piece.operations, _iter_updated_chains(view, joined), strict=True):
                 seen.chains = (chain,)
                 changes = operation.execute(seen, context)
-                _end_expired_marks(seen, changes, context.now_ms)
+                _remove_expired_freeze_marks(seen, changes, context.now_ms)
                 joined.add_changes(changes)
                 touched.update((key, view.entries[key]) for key in changes.touched if key in view.entries)
             self.hints.drop([key for chain in view.chains for key in chain.keys[len(chain.path.names) :]])
@@ -259,11 +259,11 @@ class _BatchPiece:
     def paths(self) -> Sequence[NsPath]:
         return [one.paths[0] for one in self.operations]
 
-    def extra_keys(self, chains: Sequence[Chain]) -> Collection[bytes]:
+    def extra_keys(self, chains: Sequence[ResolvedPath]) -> Collection[bytes]:
         pairs = zip(self.operations, chains, strict=True)
         return list(chained.from_iterable(one.extra_keys((chain,)) for one, chain in pairs))
 
-    def extra_range(self, chains: Sequence[Chain]) -> None:
+    def extra_range(self, chains: Sequence[ResolvedPath]) -> None:
         return None
 
 
@@ -273,18 +273,18 @@ def _split_into_pieces(operations: Iterable[Operation[Any]]) -> Iterator[_BatchP
         yield _BatchPiece(piece)
 
 
-def _iter_updated_chains(view: View, joined: JoinedCommits) -> Iterator[Chain]:
+def _iter_updated_chains(view: View, joined: CombinedCommit) -> Iterator[ResolvedPath]:
     """Yield the chains of a view, with the directories that the operations so far have made."""
 
     def look(key: bytes) -> SeenRecord | None:
-        inode = joined.inserted_inode(key)
+        inode = joined.find_inserted_inode(key)
         return view.entries.get(key) if inode is None else SeenRecord(ABSENT, inode)
 
     resolver, made = PathResolver(look), len(joined.directories)
     for chain in view.chains:
         if len(joined.directories) > made:
             resolver, made = PathResolver(look), len(joined.directories)  # it remembers what was missing
-        yield chain if joined.inserted_inode(chain.keys[-1]) is None else resolver.resolve(chain.path)
+        yield chain if joined.find_inserted_inode(chain.keys[-1]) is None else resolver.resolve(chain.path)
 
 
 def _execute_operation(
@@ -300,11 +300,11 @@ def _execute_operation(
     if changes.is_empty:
         # A snapshot proves the result; a guess does not.
         return (None if view.is_guess else Committed(ABSENT)), changes
-    _end_expired_marks(view, changes, context.now_ms)
+    _remove_expired_freeze_marks(view, changes, context.now_ms)
     return commit(changes.to_commit(view)), changes
 
 
-def _end_expired_marks(view: View, changes: Changes[R], now_ms: int) -> None:
+def _remove_expired_freeze_marks(view: View, changes: Changes[R], now_ms: int) -> None:
     """Remove the marks on the paths that no longer freeze their trees: who set them must notice (`trees`)."""
     for chain in view.chains:
         for key, seen in zip(chain.keys, chain.inodes, strict=False):
@@ -329,7 +329,7 @@ class LockingReader:
     The others are exclusive because two readers with a shared lock on a record that both then write would deadlock.
     """
 
-    def __init__(self, hints: Hints, group: RelatedGroup, transaction: LockedTransaction) -> None:
+    def __init__(self, hints: InodeCache, group: RelatedGroup, transaction: LockedTransaction) -> None:
         self._hints = hints
         self._group = group
         self._transaction = transaction

@@ -109,8 +109,8 @@ def sweep_namespace(
                     "--repair",
                     records=damaged,
                 )
-            blobs, blob_bytes = _note_unowned(survey, lock, int(now_s * 1000), progress)
-            records = _delete_strays(survey, lock)
+            blobs, blob_bytes = _mark_unowned_as_garbage(survey, lock, int(now_s * 1000), progress)
+            records = _delete_orphaned_directory_records(survey, lock)
             return SweepResult(
                 blobs, blob_bytes, records, _abort_abandoned_uploads(subject.blobs, survey, lock, uploads)
             )
@@ -123,7 +123,9 @@ def find_unowned_objects(survey: NamespaceSurvey) -> Iterator[tuple[str, int]]:
     return ((unpack_name(name), size) for name, size in survey.query("unowned"))
 
 
-def _note_unowned(survey: NamespaceSurvey, lock: MaintenanceLock, since_ms: int, progress: Progress) -> tuple[int, int]:
+def _mark_unowned_as_garbage(
+    survey: NamespaceSurvey, lock: MaintenanceLock, since_ms: int, progress: Progress
+) -> tuple[int, int]:
     """Note unowned blobs as garbage; return their number and size."""
     blobs = blob_bytes = 0
     for rows in _split_into_batches(find_unowned_objects(survey), _PAGE):
@@ -135,7 +137,7 @@ def _note_unowned(survey: NamespaceSurvey, lock: MaintenanceLock, since_ms: int,
     return blobs, blob_bytes
 
 
-def _delete_strays(survey: NamespaceSurvey, lock: MaintenanceLock) -> int:
+def _delete_orphaned_directory_records(survey: NamespaceSurvey, lock: MaintenanceLock) -> int:
     """Delete records of directories that do not exist; return their number."""
     records = 0
     strays = itertools.chain.from_iterable(map(survey.query, ("stray-time", "stray-place", "stray-usage")))

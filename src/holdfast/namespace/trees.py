@@ -22,20 +22,20 @@ from holdfast.namespace.errors import (
     TreeMovingError,
     UncountedTreeError,
 )
-from holdfast.namespace.inode import FREEZE_MS, Inode, decode_inode, encode_inode, is_number
-from holdfast.namespace.listing import ContentSummary, QuotaUsage, walk_below
+from holdfast.namespace.inode import FREEZE_MS, Inode, decode_inode, encode_inode, is_integer_in_range
+from holdfast.namespace.listing import ContentSummary, QuotaUsage, walk_descendants
 from holdfast.namespace.operation import Changes, OperationContext, usage_keys
-from holdfast.namespace.operations.base import OnePath, ReadInode, get_readable_target, get_unfrozen_target
+from holdfast.namespace.operations.base import ReadInode, SinglePathOperation, get_readable_target, get_unfrozen_target
 from holdfast.namespace.operations.names import TreeUsage
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import EXECUTE, READ, WRITE, Caller
 from holdfast.namespace.phases import TOTAL_RETRY, OperationRunner
-from holdfast.namespace.view import Chain, View, read_view
+from holdfast.namespace.view import ResolvedPath, View, read_view
 from holdfast.transactions.base import MAX_NUMBER, Commit, Committed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _FreezeTree(OnePath):
+class _MarkTreeFrozen(SinglePathOperation):
     """Mark a directory; returns the key of its inode, and the inode.
 
     Group: the inodes on the path, shared; the target, exclusively.
@@ -53,7 +53,7 @@ class _FreezeTree(OnePath):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _SetQuota(OnePath):
+class _SetQuota(SinglePathOperation):
     """Set the quotas of a directory, or clear them.
 
     A directory that had no quota needs a count of what it uses. With a count, the directory gets counters of their own,
@@ -97,7 +97,7 @@ class _SetQuota(OnePath):
 
 
 @dataclass(frozen=True, slots=True)
-class TreeCounter:
+class TreeUsageCounter:
     """Counts trees of a namespace, and sets quotas, which need such counts."""
 
     operations: OperationRunner
@@ -112,7 +112,7 @@ class TreeCounter:
         with self.operations.database.snapshot() as reader:
             (chain,) = read_view(reader, self.operations.hints, ReadInode(path)).chains
             top = get_readable_target(chain, caller)
-            below = walk_below(reader, path, top, caller.check_listing) if top.is_directory else ()
+            below = walk_descendants(reader, path, top, caller.check_listing) if top.is_directory else ()
             for inode in chained([top], (found.inode for found in below)):
                 directories += inode.is_directory
                 files += not inode.is_directory
@@ -138,8 +138,8 @@ class TreeCounter:
         Crash: the directory may stay frozen for ten minutes; its quotas are the old ones or the new ones.
         """
         caller.check_superuser("set quotas")
-        if (names is not None and not is_number(names, 1, MAX_NUMBER)) or (
-            space is not None and not is_number(space, 0, MAX_NUMBER)
+        if (names is not None and not is_integer_in_range(names, 1, MAX_NUMBER)) or (
+            space is not None and not is_integer_in_range(space, 0, MAX_NUMBER)
         ):
             raise InvalidRequestError(
                 f"a quota of names is positive, one of space not negative, and both are at most {MAX_NUMBER}: change "
@@ -151,7 +151,7 @@ class TreeCounter:
         try:
             self.operations.run(operation, caller)
         except UncountedTreeError:
-            with self.count_frozen(path, caller) as usage:
+            with self.freeze_and_count_tree(path, caller) as usage:
                 self.operations.run(replace(operation, usage=usage), caller)
 
     def recount_usage(self, path: NsPath, caller: Caller) -> None:
@@ -163,7 +163,7 @@ class TreeCounter:
 
         Crash: the directory may stay frozen for ten minutes; its counters are the old ones or the new ones.
         """
-        with self.count_frozen(path, caller) as usage:
+        with self.freeze_and_count_tree(path, caller) as usage:
             inode = self.operations.read(ReadInode(path), caller)  # it is frozen now
             if not inode.has_quota:
                 raise InvalidRequestError("the directory has no quota: there is nothing to count", path=str(path))
@@ -171,7 +171,7 @@ class TreeCounter:
             self.operations.run(operation, caller)
 
     @contextmanager
-    def count_frozen(self, path: NsPath, caller: Caller) -> Iterator[TreeUsage]:
+    def freeze_and_count_tree(self, path: NsPath, caller: Caller) -> Iterator[TreeUsage]:
         """Freeze a tree, count it exactly, and yield its usage; no operation changes the tree until the block ends.
 
         The tree is counted by the ids of its directories, because its path may change meanwhile: an ancestor may be
@@ -183,15 +183,15 @@ class TreeCounter:
         """
         token = self.operations.environment.ids.token()
         until_ms = self.operations.now_ms() + FREEZE_MS
-        key, root = self.operations.run(_FreezeTree(path=path, token=token, until_ms=until_ms), caller)
+        key, root = self.operations.run(_MarkTreeFrozen(path=path, token=token, until_ms=until_ms), caller)
         try:
             names, space = self._count_tree(root, path, until_ms)
             yield TreeUsage(names, space, token)
         finally:
             with suppress(HoldfastError):  # the block has taken effect, or failed for another reason; the mark expires
-                self._unfreeze(key, token)
+                self._remove_freeze_mark(key, token)
 
-    def _unfreeze(self, key: bytes, token: str) -> None:
+    def _remove_freeze_mark(self, key: bytes, token: str) -> None:
         """Remove a mark, unless the tree was moved or got its quota. A rename of an ancestor does not change its key.
 
         If others keep changing the inode, the mark stays, and ends by itself.
@@ -214,7 +214,7 @@ class TreeCounter:
             if self.operations.now_ms() >= until_ms:
                 raise TreeMovingError("the tree is too large to be counted in time: repeat later", path=str(path))
 
-        for found in walk_below(self.operations.database, path, root, check_time) if root.is_directory else ():
+        for found in walk_descendants(self.operations.database, path, root, check_time) if root.is_directory else ():
             names += 1
             space += found.inode.space
         return names, space
@@ -238,9 +238,11 @@ class TreeCounter:
             root = chain.target
             if root is None or not root.is_directory:
                 return 0
-            for found in walk_below(reader, path, root, lambda at, directory: None):
+            for found in walk_descendants(reader, path, root, lambda at, directory: None):
                 above = found.directory
-                if not caller.may(above, READ | WRITE | EXECUTE) or not caller.may_remove(above, found.inode):
+                if not caller.has_permission(above, READ | WRITE | EXECUTE) or not caller.passes_sticky_bit_check(
+                    above, found.inode
+                ):
                     raise PermissionDeniedError(
                         "permission denied: the user may not remove what is in a directory of the tree",
                         user=caller.user,
@@ -250,7 +252,7 @@ class TreeCounter:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadQuota(OnePath):
+class ReadQuota(SinglePathOperation):
     """Read the quotas of a path and their usage counters; the result is a `QuotaUsage`.
 
     Group: the inodes on the path and the counters, as one snapshot; nothing is locked.
@@ -258,7 +260,7 @@ class ReadQuota(OnePath):
 
     path: NsPath
 
-    def extra_keys(self, chains: Sequence[Chain]) -> Collection[bytes]:
+    def extra_keys(self, chains: Sequence[ResolvedPath]) -> Collection[bytes]:
         """Return the keys of the usage counters of a directory with a quota."""
         target = chains[0].target
         return usage_keys(target) if target is not None and target.has_quota else ()

@@ -32,12 +32,12 @@ class SeenRecord:
     number: int = 0
 
 
-class Hints:
+class InodeCache:
     """A cache of the inodes and leases that this process last read. It may be out of date, so a commit validates all
     that is taken from it.
 
     Args:
-        identity: of the namespace: see `require_own_root`.
+        identity: of the namespace: see `require_expected_namespace_root`.
     """
 
     def __init__(self, identity: str = "") -> None:
@@ -59,7 +59,7 @@ class Hints:
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class ResolvedPath:
     """A path with the inodes on it, from the root down, as far as they exist.
 
     Attributes:
@@ -107,7 +107,7 @@ class View:
             A view from the cache has none.
     """
 
-    chains: tuple[Chain, ...]
+    chains: tuple[ResolvedPath, ...]
     entries: dict[bytes, SeenRecord]
     absent: set[bytes] = field(default_factory=set)
     is_guess: bool = False
@@ -141,13 +141,13 @@ class RelatedGroup(Protocol):
         """The paths of the operation: the inodes on them are read."""
         ...
 
-    def extra_keys(self, chains: Sequence[Chain]) -> Collection[bytes]:
+    def extra_keys(self, chains: Sequence[ResolvedPath]) -> Collection[bytes]:
         """Return the keys of records to read besides the inodes on the paths, such as a lease, given the resolved
         paths.
         """
         ...
 
-    def extra_range(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
+    def extra_range(self, chains: Sequence[ResolvedPath]) -> tuple[bytes, bytes] | None:
         """Return the range of keys of which the first records are read too, such as the children of a directory; None
         for no range.
         """
@@ -175,7 +175,7 @@ def scan_pages(
             start = page.records[-1][0] + b"\0"
 
 
-def resolve_path(path: NsPath, look: Callable[[bytes], SeenRecord | None]) -> Chain:
+def resolve_path(path: NsPath, look: Callable[[bytes], SeenRecord | None]) -> ResolvedPath:
     """Resolve a path from the root down, as far as its inodes exist.
 
     Args:
@@ -191,7 +191,7 @@ def resolve_path(path: NsPath, look: Callable[[bytes], SeenRecord | None]) -> Ch
         if depth == len(path.names) or not entry.inode.is_directory:
             break
         keys.append(inode_key(entry.inode.id, path.names[depth]))
-    return Chain(path, tuple(inodes), tuple(keys))
+    return ResolvedPath(path, tuple(inodes), tuple(keys))
 
 
 class PathResolver:
@@ -199,9 +199,9 @@ class PathResolver:
 
     def __init__(self, look: Callable[[bytes], SeenRecord | None]) -> None:
         self._look = look
-        self._directories: dict[tuple[bytes, ...], Chain] = {}
+        self._directories: dict[tuple[bytes, ...], ResolvedPath] = {}
 
-    def resolve(self, path: NsPath) -> Chain:
+    def resolve(self, path: NsPath) -> ResolvedPath:
         """Return the inodes on a path, as `resolve_path` does."""
         names = path.names
         if not names:
@@ -211,14 +211,14 @@ class PathResolver:
             above = self._directories[names[:-1]] = resolve_path(path.parent, self._look)
         parent = above.target
         if parent is None or not parent.is_directory:
-            return Chain(path, above.inodes, above.keys)
+            return ResolvedPath(path, above.inodes, above.keys)
         key = inode_key(parent.id, names[-1])
         entry = self._look(key)
         inodes = above.inodes if entry is None or entry.inode is None else (*above.inodes, entry.inode)
-        return Chain(path, inodes, (*above.keys, key))
+        return ResolvedPath(path, inodes, (*above.keys, key))
 
 
-def guess_view(hints: Hints, group: RelatedGroup) -> View | None:
+def read_view_from_cache(hints: InodeCache, group: RelatedGroup) -> View | None:
     """Return the view of an operation from cached records alone, without a read of the database; None if too little is
     cached.
 
@@ -243,7 +243,7 @@ def guess_view(hints: Hints, group: RelatedGroup) -> View | None:
     return View(tuple(chains), entries, seen.keys() - entries.keys(), is_guess=True)
 
 
-def read_view(reader: Reader, hints: Hints, group: RelatedGroup, most: int = 1) -> View:
+def read_view(reader: Reader, hints: InodeCache, group: RelatedGroup, most: int = 1) -> View:
     """Read the records of an operation's group, and up to `most` records of its range, in as few reads as possible.
 
     Guarantee: everything in the view comes from one call of `reader`, thus from one snapshot.
@@ -280,11 +280,11 @@ def read_view(reader: Reader, hints: Hints, group: RelatedGroup, most: int = 1) 
     raise UnavailableError("the path changes faster than it can be read: repeat later", path=str(paths[0]))
 
 
-def _make_seen_record(key: bytes, record: Record | None, hints: Hints) -> SeenRecord | None:
+def _make_seen_record(key: bytes, record: Record | None, hints: InodeCache) -> SeenRecord | None:
     if record is None:
         hints.drop((key,))
         if key == ROOT_KEY:
-            require_own_root(None, hints.identity)
+            require_expected_namespace_root(None, hints.identity)
         return None
     known = hints.get(key)
     if known is not None and known.version == record.version:
@@ -293,13 +293,13 @@ def _make_seen_record(key: bytes, record: Record | None, hints: Hints) -> SeenRe
         record.version, decode_inode(key, record.value) if key[0] == ord("i") else None, record.value, record.number
     )
     if key == ROOT_KEY:
-        require_own_root(entry.inode, hints.identity)
+        require_expected_namespace_root(entry.inode, hints.identity)
     if key[0] not in b"dp":  # the bytes of files would fill the memory, and an upload is completed once
         hints.put(key, entry)
     return entry
 
 
-def require_own_root(root: Inode | None, identity: str) -> None:
+def require_expected_namespace_root(root: Inode | None, identity: str) -> None:
     """Check that the root directory exists and belongs to the namespace that this process has opened.
 
     A database that loses its newest commits may lose the creation of a namespace, and another one may then be created

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from holdfast.errors import InvalidRequestError
-from holdfast.options.file_format import refuse_unknown
+from holdfast.options.file_format import refuse_unknown_options
 from holdfast.options.values import Condition, parse_columns, parse_conditions
 from holdfast.records.tables import check_table_name
 from holdfast.stores.provider import GivenOptions, OptionSource, OptionSpec, number
@@ -60,7 +60,7 @@ def parse_database_read(options: OptionSource) -> DatabaseReadOptions:
             raise InvalidRequestError(
                 "a table of a database has no path: name it with the options url and table", option=name
             )
-    refuse_unknown(given.rest, given.known)
+    refuse_unknown_options(given.rest, given.known)
     fields = given.fields(_SPECS)
     for name in ("url", "table"):
         if name not in fields:

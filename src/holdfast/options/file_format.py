@@ -57,7 +57,7 @@ class FormatRequest:
         Raises:
             InvalidRequestError: an option is unknown, or its value is invalid.
         """
-        refuse_unknown(self._parsed_options.unknown, (*known, *self.file_format.parsers))
+        refuse_unknown_options(self._parsed_options.unknown, (*known, *self.file_format.parsers))
         return self
 
     def __getstate__(self) -> dict[str, Any]:
@@ -69,7 +69,7 @@ _SHORTEST = 4
 """The least letters of a name that may stand for a longer one."""
 
 
-def refuse_unknown(unknown: Iterable[str], known: Iterable[str]) -> None:
+def refuse_unknown_options(unknown: Iterable[str], known: Iterable[str]) -> None:
     """Raise an error if there are options that are not valid in this call.
 
     Args:

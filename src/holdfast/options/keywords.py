@@ -171,7 +171,7 @@ def _option_text(value: object, spelled: str) -> str:
         ) from None
 
 
-def with_absolute_paths(given: Iterable[GivenOption]) -> list[GivenOption]:
+def make_option_paths_absolute(given: Iterable[GivenOption]) -> list[GivenOption]:
     """Make paths absolute: Spark's processes keep the working directory in which they started.
 
     Raises:

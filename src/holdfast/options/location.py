@@ -59,12 +59,12 @@ def collect_options(options: OptionSource, known: Sequence[str]) -> GivenOptions
     given = GivenOptions(options, known)
     for provider in _find_providers(given):
         if provider not in BUILT_IN:
-            _refuse_ambiguous(provider, known)
+            _refuse_ambiguous_option_names(provider, known)
         given.learn(spec.name for spec in provider.specs)
     return given
 
 
-def _refuse_ambiguous(provider: StoreProvider, known: Sequence[str]) -> None:
+def _refuse_ambiguous_option_names(provider: StoreProvider, known: Sequence[str]) -> None:
     taken = {fold_name(name) for name in (*known, *(name for one in FORMATS.values() for name in one.parsers))}
     for spec in provider.specs:
         if fold_name(spec.name) in taken:

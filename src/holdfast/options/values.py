@@ -18,7 +18,7 @@ def parse_record_limit(text: str) -> int | None:
     return number(0, 2**62)(text) or None
 
 
-def parse_name(text: str) -> str:
+def parse_printable_name(text: str) -> str:
     """Parse a name for records and errors: 1 to 200 printable characters, or `InvalidRequestError` is raised."""
     name = text.strip()
     if not name or len(name) > 200 or not name.isprintable():
@@ -26,7 +26,7 @@ def parse_name(text: str) -> str:
     return name
 
 
-def check_place(text: str) -> str:
+def check_shared_location(text: str) -> str:
     """Check a directory or URL that every process of the job must be able to reach, and return it unchanged."""
     if not text.strip():
         raise InvalidRequestError("expected a directory or URL: give one, or leave the option out")
@@ -37,7 +37,7 @@ def check_place(text: str) -> str:
     return text
 
 
-def check_directory(text: str) -> str:
+def check_local_directory(text: str) -> str:
     """Check a path of a local directory, which is a different one on each machine, and return it unchanged."""
     if not text.strip() or "://" in text:
         raise InvalidRequestError("expected a local directory: write a path such as /mnt/scratch")

@@ -14,10 +14,16 @@ from dataclasses import dataclass, field
 from holdfast.commit import CommitSettings, SaveMode, get_committer
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import format_name
-from holdfast.options.file_format import FormatRequest, refuse_unknown
+from holdfast.options.file_format import FormatRequest, refuse_unknown_options
 from holdfast.options.keywords import as_spark_options
 from holdfast.options.location import LOCATION_KEYS, LocationOptions, collect_options, parse_location
-from holdfast.options.values import check_directory, check_place, parse_columns, parse_name, parse_record_limit
+from holdfast.options.values import (
+    check_local_directory,
+    check_shared_location,
+    parse_columns,
+    parse_printable_name,
+    parse_record_limit,
+)
 from holdfast.stores.provider import (
     MIB,
     GivenOption,
@@ -40,9 +46,9 @@ _COMMIT = (
     OptionSpec("partSize", "part_size_bytes", size(5 * MIB)),
     OptionSpec("logRetention", "log_retention_entries", number(1, 100_000)),
     OptionSpec("allowUnfenced", "allow_unfenced", as_boolean),
-    OptionSpec("scratchDir", "scratch_dir", check_directory),
-    OptionSpec("sharedDir", "shared_dir", check_place),
-    OptionSpec("reportDir", "report_dir", check_place),
+    OptionSpec("scratchDir", "scratch_dir", check_local_directory),
+    OptionSpec("sharedDir", "shared_dir", check_shared_location),
+    OptionSpec("reportDir", "report_dir", check_shared_location),
 )
 
 
@@ -50,7 +56,7 @@ COMMIT_KEYS = _option_names(_COMMIT)
 """Names of the options of a commit."""
 
 
-def _commit_settings(given: GivenOptions) -> CommitSettings:
+def _parse_commit_settings(given: GivenOptions) -> CommitSettings:
     return CommitSettings(**given.fields(_COMMIT))
 
 
@@ -64,7 +70,7 @@ _WRITE = (
     OptionSpec("partitionBy", "partition_by", parse_columns),
     OptionSpec("maxRecordsPerFile", "max_records_per_file", parse_record_limit),
     OptionSpec("targetFileSize", "target_file_size_bytes", size(1)),
-    OptionSpec("writeId", "write_id", parse_name),
+    OptionSpec("writeId", "write_id", parse_printable_name),
     OptionSpec("writeToken", "token"),
     OptionSpec("mergeSchema", "merge_schema", as_boolean),
 )
@@ -149,10 +155,10 @@ def parse_write_options(options: OptionSource, overwrite: bool) -> WriteOptions:
     Raises:
         InvalidRequestError: an option is unknown, invalid or contradicts another; the message says how to fix it.
     """
-    return _parse_write(collect_options(options, WRITE_KEYS), overwrite)
+    return _parse_batch_write_options(collect_options(options, WRITE_KEYS), overwrite)
 
 
-def _parse_write(given: GivenOptions, overwrite: bool) -> WriteOptions:
+def _parse_batch_write_options(given: GivenOptions, overwrite: bool) -> WriteOptions:
     """Parse the options of a write, in a call that may take other options as well.
 
     Args:
@@ -164,8 +170,8 @@ def _parse_write(given: GivenOptions, overwrite: bool) -> WriteOptions:
     store = parse_location(given)
     file_format = FormatRequest(given.take("fileFormat", format_name) or "parquet", given.rest).check(given.known)
     fields = given.fields(_WRITE)
-    mode = _save_mode(given, overwrite, fields.get("partition_by", ()))
-    options = WriteOptions(store=store, format=file_format, mode=mode, settings=_commit_settings(given), **fields)
+    mode = _parse_save_mode(given, overwrite, fields.get("partition_by", ()))
+    options = WriteOptions(store=store, format=file_format, mode=mode, settings=_parse_commit_settings(given), **fields)
     if options.write_id and options.committer != "two_phase":
         raise InvalidRequestError(
             "only two_phase records which writes are committed: leave out writeId, or the committer",
@@ -175,7 +181,7 @@ def _parse_write(given: GivenOptions, overwrite: bool) -> WriteOptions:
     return options
 
 
-def _save_mode(given: GivenOptions, overwrite: bool, partition_by: tuple[str, ...]) -> SaveMode:
+def _parse_save_mode(given: GivenOptions, overwrite: bool, partition_by: tuple[str, ...]) -> SaveMode:
     if_exists = given.take("ifExists", one_of("append", "fail", "ignore"))
     scope = given.take("partitionOverwriteMode", one_of("static", "dynamic"))
     if not overwrite:
@@ -235,7 +241,7 @@ def parse_stream_options(options: OptionSource, overwrite: bool) -> StreamOption
                 option=option,
                 value=value,
             )
-    write = _parse_write(given, overwrite)
+    write = _parse_batch_write_options(given, overwrite)
     if write.write_id:
         raise InvalidRequestError(
             "a stream identifies its batches by number, and a write id would let only the first one through: use "
@@ -249,7 +255,7 @@ def parse_stream_options(options: OptionSource, overwrite: bool) -> StreamOption
             option="committer",
             value=write.committer,
         )
-    return StreamOptions(write=write, stream_id=given.take("streamId", parse_name) or "")
+    return StreamOptions(write=write, stream_id=given.take("streamId", parse_printable_name) or "")
 
 
 # --- jobs of any files ------------------------------------------------------------------------------------------------
@@ -279,9 +285,9 @@ def parse_job_options(options: OptionSource) -> JobOptions:
         InvalidRequestError: an option is unknown or invalid; the message says how to fix it.
     """
     given = collect_options(options, JOB_KEYS)
-    refuse_unknown(given.rest, given.known)
+    refuse_unknown_options(given.rest, given.known)
     return JobOptions(
         store=parse_location(given),
         committer=given.take("committer", _parse_committer) or "two_phase",
-        settings=_commit_settings(given),
+        settings=_parse_commit_settings(given),
     )

@@ -14,8 +14,8 @@ from holdfast.records.keys import (
     HISTORY,
     WORK,
     commit_count_key,
-    dropped_id_in_key,
-    dropped_range,
+    dropped_marks_range,
+    dropped_table_id_in_key,
     id_bytes,
     old_commit_counts_range,
 )
@@ -47,7 +47,7 @@ class PageSize:
     def __init__(self) -> None:
         self.records = _FIRST
 
-    def adapt(self, page: ScanPage) -> None:
+    def adapt_to_page(self, page: ScanPage) -> None:
         """Set the number for the next page by the sizes of the values on a page."""
         if page.records:
             mean = max(sum(len(record.value) for _key, record in page.records) // len(page.records), 1)
@@ -60,7 +60,7 @@ def read_pages(reader: SnapshotReader, start: bytes, end: bytes) -> Iterator[Seq
     more = start < end
     while more:
         page = reader.scan(start, end, size.records)
-        size.adapt(page)
+        size.adapt_to_page(page)
         if page.records:
             yield page.records
             start = page.records[-1][0] + b"\0"
@@ -99,7 +99,7 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-def track_batch_commits(
+def iter_commit_checked_batches(
     batches: Iterable[T], backend: Backend, environment: Environment
 ) -> Iterator[tuple[T, Mapping[bytes, int]]]:
     """Yield batches for the caller to commit one by one, and check at the end that the database has lost none of them.
@@ -128,7 +128,7 @@ def track_batch_commits(
         count += 1
     backend.make_durable()
     record = backend.get_many([key]).get(key)
-    if record is None or record.number < count or not delete_if_unchanged(backend, key, record.version):
+    if record is None or record.number < count or not delete_record_if_unchanged(backend, key, record.version):
         raise ConflictError(
             "the database has lost some of what this call had written, perhaps in a failover: call it again with the "
             "same values; but look first if one that is written twice counts twice, as in a sum or in a history: the "
@@ -136,7 +136,7 @@ def track_batch_commits(
         )
 
 
-def delete_if_unchanged(backend: Backend, key: bytes, version: int) -> bool:
+def delete_record_if_unchanged(backend: Backend, key: bytes, version: int) -> bool:
     """Delete a record if it still has a version; return False if it has changed.
 
     If the database fails, the record stays for a later collection, and the result is True.
@@ -149,7 +149,7 @@ def delete_if_unchanged(backend: Backend, key: bytes, version: int) -> bool:
 
 
 def delete_old_commit_counts(backend: Backend, environment: Environment, older_than_s: float) -> int:
-    """Delete the counts of `track_batch_commits` that are older than a time, and return how many there were.
+    """Delete the counts of `iter_commit_checked_batches` that are older than a time, and return how many there were.
 
     The calls that made them have probably died. One that goes on nevertheless raises a `ConflictError` at its end.
     """
@@ -160,7 +160,7 @@ def delete_old_commit_counts(backend: Backend, environment: Environment, older_t
     return deleted
 
 
-def collect_dropped(database: Backend) -> int:
+def delete_dropped_tables(database: Backend) -> int:
     """Delete all records of dropped tables and work lists, and then the records that mark them as dropped; return the
     number.
 
@@ -171,14 +171,15 @@ def collect_dropped(database: Backend) -> int:
     used again. Several callers may work side by side.
     """
     return sum(
-        _collect_dropped(database, mark, record.version) for mark, record in read_records(database, *dropped_range())
+        _delete_dropped_table(database, mark, record.version)
+        for mark, record in read_records(database, *dropped_marks_range())
     )
 
 
-def _collect_dropped(database: Backend, mark: bytes, version: int) -> int:
+def _delete_dropped_table(database: Backend, mark: bytes, version: int) -> int:
     """Delete one table or list, as long as its mark is the one that was read; return the number of records."""
     deleted = 0
-    prefixes = [kind + id_bytes(dropped_id_in_key(mark)) for kind in (CELL, HISTORY, WORK, BEAT)]
+    prefixes = [kind + id_bytes(dropped_table_id_in_key(mark)) for kind in (CELL, HISTORY, WORK, BEAT)]
     ranges = [(prefix, end_of_prefix(prefix)) for prefix in prefixes]
     for first, last in ranges:
         for page in read_pages(database, first, last):

@@ -22,17 +22,17 @@ from holdfast.records.cells import (
     DeleteWrite,
     PutWrite,
     Write,
+    add_cell_to_error,
     decode_rows,
     encode_with_counter,
     merge_writes,
-    name_cell_in_error,
     parse_limit,
     record_after_write,
     rows_range,
-    split_counter,
+    split_update_counter,
 )
 from holdfast.records.keys import cell_key, column_bytes, history_key
-from holdfast.records.row_keys import Row, to_integer
+from holdfast.records.row_keys import Row, to_python_integer
 from holdfast.records.tables import Table
 from holdfast.records.values import Value, encode_integer, encode_value
 from holdfast.transactions.base import MAX_NUMBER, Commit, Record, takes_adds
@@ -140,7 +140,7 @@ class CellTransaction(CellReader):
             InvalidRequestError: the amount is no integer; or the cell holds no integer, and the transaction has read or
                 written the cell. If it has not, the commit is refused instead.
         """
-        number = to_integer(amount)
+        number = to_python_integer(amount)
         if number is None or not -MAX_NUMBER <= number <= MAX_NUMBER:
             raise InvalidRequestError(
                 f"an amount is an integer of at most {MAX_NUMBER}: put a float, or the sum", type=type(amount).__name__
@@ -170,7 +170,7 @@ class CellTransaction(CellReader):
 
     def put_record(self, key: bytes, value: bytes | None) -> None:
         """Write a record that is no cell, such as a table's definition, by its key; None deletes it."""
-        self._require_use()
+        self._require_open_transaction()
         self._own[key] = DELETED if value is None else PutWrite(value)
 
     def require(self, key: bytes, version: int) -> None:
@@ -222,7 +222,7 @@ class CellTransaction(CellReader):
     def to_validation(self) -> Commit:
         """Return a commit that writes nothing, and only checks whether everything that was read is still true."""
         commit = self._read_set.to_validation()
-        return replace(commit, reads={**commit.reads, **self._guard_versions()})
+        return replace(commit, reads={**commit.reads, **self._list_required_versions()})
 
     def to_commit(self) -> Commit:
         """Return the reads and writes of all units that have ended as a `Commit`, to be validated and applied."""
@@ -239,11 +239,11 @@ class CellTransaction(CellReader):
         return replace(self.to_validation(), puts=puts, adds=adds, deletes=deletes)
 
     # --- the state ----------------------------------------------------------------------------------------------------
-    def _guard_versions(self) -> dict[bytes, int]:
+    def _list_required_versions(self) -> dict[bytes, int]:
         """Every transaction that may create a cell reads the guard of the table; and no table may be dropped."""
         return {**self._required, **{table.key: table.version for table in self._used.values()}}
 
-    def _require_use(self) -> None:
+    def _require_open_transaction(self) -> None:
         """Check that what is written can still be committed.
 
         Raises:
@@ -260,7 +260,7 @@ class CellTransaction(CellReader):
             )
 
     def _table(self, name: str) -> Table:
-        self._require_use()
+        self._require_open_transaction()
         found = self._used.get(name)
         if found is None:
             found = self._used[name] = self._tables(name)
@@ -280,7 +280,7 @@ class CellTransaction(CellReader):
         if self._most_reads is not None and self._reads + reads > self._most_reads:
             raise too_many_reads_error(self._most_reads)
 
-    def _reads_left(self, size: int | None) -> int | None:
+    def _limit_page_by_reads(self, size: int | None) -> int | None:
         """Return how many records to read at once: a page, but not many more than the unit may read."""
         if self._most_reads is None:
             return size
@@ -295,19 +295,19 @@ class CellTransaction(CellReader):
         wanted = [key for key in keys if not isinstance(self._write(key), PutWrite | DeleteWrite)]
         self._count_reads(len(wanted))
         records = self._read_set.get_many(wanted) if wanted else {}
-        found = ((key, self._apply_write(key, records.get(key))) for key in keys)
+        found = ((key, self._apply_own_write(key, records.get(key))) for key in keys)
         return {key: record for key, record in found if record is not None}
 
-    def _apply_write(self, key: bytes, record: Record | None) -> Record | None:
+    def _apply_own_write(self, key: bytes, record: Record | None) -> Record | None:
         if record is not None and not takes_adds(record.value):
             self._no_integers.add(key)
         try:
             return record_after_write(record, self._write(key))
         except InvalidRequestError as error:
-            raise name_cell_in_error(error, key) from error
+            raise add_cell_to_error(error, key) from error
 
     def _read_counter(self, key: bytes) -> tuple[int, Record | None]:
-        return split_counter(self._stored([key]).get(key))
+        return split_update_counter(self._stored([key]).get(key))
 
     def _put_cell(self, table: Table, key: bytes, encoded: bytes) -> None:
         if not table.history:
@@ -325,14 +325,14 @@ class CellTransaction(CellReader):
         """Read a range page by page, as far as the caller goes, with the writes so far."""
         size = None if limit is None else limit + 1  # with one cell more than needed, the last row is known to be whole
         while first < last:
-            most = self._reads_left(size)
+            most = self._limit_page_by_reads(size)
             page = self._read_set.scan(first, last, most, guard=table.key)
             self._count_reads(len(page))
             end = page[-1][0] + b"\0" if most is not None and len(page) >= most else last
             records = dict(page)
             keys = {key for writes in (self._shared, self._own) for key in writes if first <= key < end}
             for key in sorted(keys.union(records)):
-                record = self._apply_write(key, records.get(key))
+                record = self._apply_own_write(key, records.get(key))
                 if record is not None:
                     yield key, record
             first = end
@@ -343,7 +343,7 @@ def _write_size(write: Write | None) -> int:
     return len(write.value) if isinstance(write, PutWrite) else 0
 
 
-class CellCalls(ABC):
+class CellAccessMethods(ABC):
     """The methods to read and write cells that a database and the transaction of a unit have in common.
 
     Subclasses define `_read` and `_write`, which run a call of `CellTransaction`.

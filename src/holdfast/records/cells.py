@@ -26,7 +26,7 @@ from holdfast.records.keys import (
     row_prefix,
     table_histories_range,
 )
-from holdfast.records.row_keys import Row, end_of_prefix, prefix_range, to_integer
+from holdfast.records.row_keys import Row, end_of_prefix, prefix_range, to_python_integer
 from holdfast.records.tables import Table
 from holdfast.records.values import Value, decode_value, encode_integer, encoded_type_name
 from holdfast.transactions.base import ABSENT, Record, SnapshotReader, takes_adds
@@ -120,7 +120,7 @@ def encode_with_counter(counter: int, encoded: bytes) -> bytes:
     return _COUNTER.pack(counter) + encoded
 
 
-def split_counter(record: Record | None) -> tuple[int, Record | None]:
+def split_update_counter(record: Record | None) -> tuple[int, Record | None]:
     """Split the record of a cell in a table with history into its update counter and the record of the value.
 
     The record of the value is None if the cell is deleted or absent.
@@ -142,7 +142,7 @@ def parse_limit(given: int | None) -> int | None:
     Raises:
         InvalidRequestError: the limit is less than 1, or is no integer of 63 bits.
     """
-    limit = to_integer(given)
+    limit = to_python_integer(given)
     if given is not None and (limit is None or not 1 <= limit <= sys.maxsize):
         raise InvalidRequestError("the limit of a scan is a number of rows, from 1: change it", limit=given)
     return limit
@@ -187,7 +187,7 @@ def decode_cell_value(key: bytes, record: Record) -> Value:
     try:
         return decode_value(record.value, record.number)
     except HoldfastError as error:
-        raise name_cell_in_error(error, key) from error  # a cell that is in order needs no decoded key
+        raise add_cell_to_error(error, key) from error  # a cell that is in order needs no decoded key
 
 
 def read_value(record: Record, row: Row, column: str) -> Value:
@@ -202,21 +202,21 @@ def read_value(record: Record, row: Row, column: str) -> Value:
         raise type(error)(error.message, row=row, column=column, **error.variables) from error
 
 
-def record_of_value(table: Table, key: bytes, stored: Record) -> Record | None:
+def strip_update_counter(table: Table, key: bytes, stored: Record) -> Record | None:
     """Return the record of a cell's value, without the update counter of a table with history; None if it is deleted.
 
     Raises:
-        CorruptDataError: see `split_counter`; the message names the row and the column.
+        CorruptDataError: see `split_update_counter`; the message names the row and the column.
     """
     if not table.history:
         return stored
     try:
-        return split_counter(stored)[1]
+        return split_update_counter(stored)[1]
     except HoldfastError as error:
-        raise name_cell_in_error(error, key) from error
+        raise add_cell_to_error(error, key) from error
 
 
-def name_cell_in_error(error: E, key: bytes | None = None) -> E:
+def add_cell_to_error(error: E, key: bytes | None = None) -> E:
     """Convert an error about a record's key into one that names the row and the column of the cell.
 
     Args:
@@ -244,7 +244,7 @@ def group_rows(table: Table, cells: Iterable[tuple[bytes, Record]]) -> Iterator[
     row: Row | None = None
     columns: dict[str, Record] = {}
     for key, stored in cells:
-        record = record_of_value(table, key, stored)
+        record = strip_update_counter(table, key, stored)
         if record is None:
             continue
         found, column = parse_cell_key(key)
@@ -300,7 +300,7 @@ class CellReader(ABC):
         found = self._stored(keys)
         if not table.history:
             return found
-        heads = ((key, record_of_value(table, key, stored)) for key, stored in found.items())
+        heads = ((key, strip_update_counter(table, key, stored)) for key, stored in found.items())
         return {key: record for key, record in heads if record is not None}
 
     def _check(self, reads: int) -> None:  # noqa: B027  # a snapshot has no limit
@@ -336,13 +336,13 @@ class TableSize:
     size_bytes: int
 
 
-def table_size(reader: SnapshotReader, table: Table) -> TableSize:
+def measure_table_size(reader: SnapshotReader, table: Table) -> TableSize:
     """Count the rows, cells and bytes of a table. It reads the whole table, page by page."""
     rows = cells = size_bytes = 0
     row = b""
     for key, record in read_records(reader, *cells_range(table.id)):
         size_bytes += len(key) + len(record.value)
-        if table.history and split_counter(record)[1] is None:
+        if table.history and split_update_counter(record)[1] is None:
             continue  # deleted; its counter is kept
         cells += 1
         found = key[: key.rindex(b"\0")]  # no column has a zero byte

@@ -11,19 +11,19 @@ from typing import TypeVar
 
 from holdfast.errors import ConflictError, InvalidRequestError, NotFoundError
 from holdfast.records.batches import (
-    collect_dropped,
+    delete_dropped_tables,
     delete_old_commit_counts,
+    iter_commit_checked_batches,
     read_records,
     split_into_batches,
-    track_batch_commits,
 )
-from holdfast.records.cell_transaction import CellCalls, CellTransaction
+from holdfast.records.cell_transaction import CellAccessMethods, CellTransaction
 from holdfast.records.cells import (
     VALUE,
     CellReader,
+    add_cell_to_error,
     apply_writes,
     decode_rows,
-    name_cell_in_error,
     parse_limit,
     read_value,
     rows_range,
@@ -32,9 +32,9 @@ from holdfast.records.keys import (
     cell_key,
     column_bytes,
     counter_in_key,
-    dropped_key,
+    dropped_mark_key,
     history_range,
-    new_id,
+    new_table_id,
     table_key,
 )
 from holdfast.records.row_keys import Row
@@ -60,7 +60,7 @@ _BATCH = 500
 _OLD_CALL_S = 7 * 24 * 3600.0
 
 
-class Database(CellCalls):
+class Database(CellAccessMethods):
     """A database with tables of cells, made by `holdfast.open_database`.
 
     Guarantee: every call is one transaction: it takes effect completely and durably, or not at all; all transactions
@@ -94,7 +94,7 @@ class Database(CellCalls):
         """
         check_table_name(name)
         length = parse_history_length(history)
-        table_id = new_id(self.environment.ids)
+        table_id = new_table_id(self.environment.ids)
 
         def create(transaction: Transaction) -> Table | None:
             record = transaction.get(table_key(name))
@@ -150,7 +150,7 @@ class Database(CellCalls):
                 raise missing_table_error(self.backend, name)
             transaction.delete(table_key(name))
             dropped = Table.of(name, record)
-            transaction.put(dropped_key(dropped.id), b"")
+            transaction.put(dropped_mark_key(dropped.id), b"")
             return dropped
 
         dropped = run_transaction(self.backend, drop, self.environment)
@@ -187,7 +187,7 @@ class Database(CellCalls):
             transaction.delete(old_key)
             transaction.put(new_key, renamed.to_bytes())
             if new_key in found:
-                transaction.put(dropped_key(Table.of(to, found[new_key]).id), b"")
+                transaction.put(dropped_mark_key(Table.of(to, found[new_key]).id), b"")
             return renamed.id
 
         table_id = run_transaction(self.backend, rename, self.environment)
@@ -204,7 +204,7 @@ class Database(CellCalls):
             calls_older_than_s: a `put_many` that began longer ago than this, by default a week, counts as dead.
         """
         deleted = delete_old_commit_counts(self.backend, self.environment, calls_older_than_s)
-        return deleted + collect_dropped(self.backend)
+        return deleted + delete_dropped_tables(self.backend)
 
     # --- cells --------------------------------------------------------------------------------------------------------
     def put_many(self, table: str, values: Iterable[tuple[Row, Value]], *, column: str = VALUE) -> int:
@@ -230,8 +230,8 @@ class Database(CellCalls):
         reads_first = bool(self.table(table).history)
         count = 0
         found = split_into_batches(map(_encode_pair, values), _BATCH, lambda pair: len(pair[1]))
-        for batch, adds in track_batch_commits(found, self.backend, self.environment):
-            put = partial(_put_all, table=table, column=column, batch=batch, reads_first=reads_first)
+        for batch, adds in iter_commit_checked_batches(found, self.backend, self.environment):
+            put = partial(_put_cell_batch, table=table, column=column, batch=batch, reads_first=reads_first)
             self._transact_with_adds(put, adds=adds)
             count += len(batch)
         return count
@@ -309,7 +309,7 @@ class Database(CellCalls):
         try:
             return run_transaction(self.backend, run, self.environment, attempts=attempts)
         except InvalidRequestError as error:
-            named = name_cell_in_error(error)
+            named = add_cell_to_error(error)
             if named is error:
                 raise
             raise named from error
@@ -346,7 +346,7 @@ def _encode_pair(given: object) -> tuple[Row, bytes]:
     return row, encode_value(value)
 
 
-def _put_all(
+def _put_cell_batch(
     cells: CellTransaction, *, table: str, column: str, batch: Sequence[tuple[Row, bytes]], reads_first: bool
 ) -> None:
     if reads_first:  # the update counters, in one round trip

@@ -16,7 +16,7 @@ _SPARE_BYTES = 16
 """Room for what the key of a history entry has more than that of its cell."""
 
 
-def new_id(ids: Ids) -> int:
+def new_table_id(ids: Ids) -> int:
     """Return a new id for a table, work list or job: a random number of 48 bits."""
     return int(ids.token(), 16)
 
@@ -41,18 +41,18 @@ def tables_range() -> tuple[bytes, bytes]:
     return TABLE, end_of_prefix(TABLE)
 
 
-def dropped_key(dropped_id: int) -> bytes:
+def dropped_mark_key(dropped_id: int) -> bytes:
     """Return the key of the record that marks a table or work list as dropped until it is deleted."""
     return DROPPED + id_bytes(dropped_id)
 
 
-def dropped_id_in_key(key: bytes) -> int:
-    """Return the id of a dropped table or work list, given a key from `dropped_key`."""
+def dropped_table_id_in_key(key: bytes) -> int:
+    """Return the id of a dropped table or work list, given a key from `dropped_mark_key`."""
     return int(_ID.unpack_from(key, len(DROPPED))[0])
 
 
-def dropped_range() -> tuple[bytes, bytes]:
-    """Return the range of the keys from `dropped_key` for all dropped tables and work lists."""
+def dropped_marks_range() -> tuple[bytes, bytes]:
+    """Return the range of the keys from `dropped_mark_key` for all dropped tables and work lists."""
     return DROPPED, end_of_prefix(DROPPED)
 
 

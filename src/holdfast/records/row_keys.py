@@ -36,16 +36,16 @@ def encode_row(row: Row) -> bytes:
     if isinstance(row, tuple):
         if len(row) < 2:
             raise InvalidRequestError("a row that is a tuple has at least two parts: pass the part itself", row=row)
-        return b"".join(map(_encode_part, row)) + _END
-    return _encode_part(row) + _END
+        return b"".join(map(_encode_key_part, row)) + _END
+    return _encode_key_part(row) + _END
 
 
 def prefix_range(prefix: Row) -> tuple[bytes, bytes]:
     """Return the range of the encodings of all rows that begin with a text, bytes, or the parts of a tuple."""
     if isinstance(prefix, tuple):
-        start = b"".join(map(_encode_part, prefix))
+        start = b"".join(map(_encode_key_part, prefix))
         return start, start + _LAST
-    encoded = _encode_part(prefix)
+    encoded = _encode_key_part(prefix)
     start = encoded[: -len(_END)] if isinstance(prefix, str | bytes) else encoded
     return start, end_of_prefix(start)
 
@@ -56,7 +56,7 @@ def end_of_prefix(prefix: bytes) -> bytes:
     return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else _LAST * (len(prefix) + 1)
 
 
-def _encode_part(part: Any) -> bytes:
+def _encode_key_part(part: Any) -> bytes:
     if type(part) is int:
         return _encode_integer(part)
     if isinstance(part, str):
@@ -66,7 +66,7 @@ def _encode_part(part: Any) -> bytes:
             raise InvalidRequestError("a row is a text without lone surrogates: change it", row=part) from error
     if isinstance(part, bytes):
         return _CODES[_BYTES] + part.replace(b"\0", _ESCAPED_ZERO) + _END
-    number = to_integer(part) if isinstance(part, Hashable) else None
+    number = to_python_integer(part) if isinstance(part, Hashable) else None
     if number is None:
         raise InvalidRequestError(
             "a row is a text, an integer, bytes or a tuple of these: convert it to a text", type=type(part).__name__
@@ -101,10 +101,10 @@ def find_key_between_rows(low: bytes, high: bytes, start: int) -> bytes | None:
         high = low[:start] + _LAST
     at = start
     while at < len(low) and low[at] and at < len(high):
-        part, after = _decode_part(low, at)
+        part, after = _decode_key_part(low, at)
         if low[at:after] != high[at:after]:
             if isinstance(part, int):
-                middle = _middle_integer(part, high[at:], low[:at])
+                middle = _find_middle_integer_key(part, high[at:], low[:at])
                 return middle if middle is not None and middle < high else None
             next_type = low[:at] + bytes([low[at] + 1])
             return next_type if next_type < high else None
@@ -112,11 +112,11 @@ def find_key_between_rows(low: bytes, high: bytes, start: int) -> bytes | None:
     return None
 
 
-def _middle_integer(low: int, high: bytes, before: bytes) -> bytes | None:
+def _find_middle_integer_key(low: int, high: bytes, before: bytes) -> bytes | None:
     width = abs(high[0] - _ZERO)
     end = 1 << 8 * _WIDTH
     if width <= _WIDTH:
-        decoded, _end = _decode_part(high[: 1 + width].ljust(2 + width, _END), 0)
+        decoded, _end = _decode_key_part(high[: 1 + width].ljust(2 + width, _END), 0)
         assert isinstance(decoded, int), "the type code is that of an integer"
         end = decoded
     middle = (low + end) // 2
@@ -132,14 +132,14 @@ def decode_row(key: bytes, start: int = 0) -> tuple[Row, int]:
     parts: list[Part] = []
     at = start
     while at < len(key) and key[at]:
-        part, at = _decode_part(key, at)
+        part, at = _decode_key_part(key, at)
         parts.append(part)
     if at >= len(key) or not parts:
         raise CorruptDataError("a stored key names no row: keep the database and report it", key=key)
     return (parts[0] if len(parts) == 1 else tuple(parts)), at + 1
 
 
-def _decode_part(key: bytes, at: int) -> tuple[Part, int]:
+def _decode_key_part(key: bytes, at: int) -> tuple[Part, int]:
     code = key[at]
     if code in (_BYTES, _TEXT):
         end = key.find(_END, at + 1)
@@ -162,7 +162,7 @@ def _decode_text(raw: bytes, key: bytes) -> str:
         raise CorruptDataError("a stored key names no row: keep the database and report it", key=key) from error
 
 
-def to_integer(given: object) -> int | None:
+def to_python_integer(given: object) -> int | None:
     """Convert an integer of any library, such as numpy, to Python's; return None for a bool or anything else."""
     try:
         if not isinstance(given, bool) and isinstance(given, SupportsIndex):

@@ -26,7 +26,7 @@ _WIDTH = 16
 
 
 @dataclass(frozen=True, slots=True)
-class RangeDivision:
+class CellRangeSplit:
     """Keys that divide a range of cells into parts.
 
     Attributes:
@@ -56,14 +56,14 @@ class _RangePiece:
     end: bytes = field(compare=False)
 
 
-def divide_range(reader: SnapshotReader, table: Table, first: bytes, last: bytes, parts: int) -> RangeDivision:
+def split_cell_range(reader: SnapshotReader, table: Table, first: bytes, last: bytes, parts: int) -> CellRangeSplit:
     """Find keys that divide a range of a table's cells into about `parts` parts of similar size.
 
     Args:
         first, last: the range: where it starts, and where it ends.
         parts: how many parts are wanted; there are fewer if there are not enough rows.
     """
-    pieces, counted = _survey_cells(reader, table, first, last, _PIECES * parts)
+    pieces, counted = _count_cells_by_piece(reader, table, first, last, _PIECES * parts)
     smallest = min((-piece.rank for piece in pieces), default=0.0)
     # A piece of unknown size has more cells than a probe reads.
     sizes = {start: count * smallest / _PROBE if pieces else float(count) for start, count in counted.items()}
@@ -79,10 +79,10 @@ def divide_range(reader: SnapshotReader, table: Table, first: bytes, last: bytes
                 starts.append(row)
             part = number
         before += size
-    return RangeDivision(tuple(starts[1:]), None if pieces else sum(counted.values()))
+    return CellRangeSplit(tuple(starts[1:]), None if pieces else sum(counted.values()))
 
 
-def _survey_cells(
+def _count_cells_by_piece(
     reader: SnapshotReader, table: Table, first: bytes, last: bytes, wanted: int
 ) -> tuple[list[_RangePiece], dict[bytes, int]]:
     """Return pieces of unknown size, and the number of cells in the others by their first cell."""
@@ -104,7 +104,7 @@ def _survey_cells(
     empty = _EMPTY + wanted * _EMPTY_EACH
     while heap and empty and len(heap) + len(indivisible) + len(counted) < wanted:
         piece = heapq.heappop(heap)
-        middle = find_key_between_rows(piece.seen, piece.end, rows_at) or _middle_key(piece.seen, piece.end)
+        middle = find_key_between_rows(piece.seen, piece.end, rows_at) or _find_middle_key(piece.seen, piece.end)
         if middle is None:
             indivisible.append(piece)
         elif look(middle, piece.end, -piece.rank / 2):
@@ -116,7 +116,7 @@ def _survey_cells(
     return heap + indivisible, counted
 
 
-def _middle_key(low: bytes, high: bytes) -> bytes | None:
+def _find_middle_key(low: bytes, high: bytes) -> bytes | None:
     """Return a key in the middle between two others, None if they are too near to each other."""
     same = next((at for at, (one, other) in enumerate(zip(low, high, strict=False)) if one != other), len(low))
     start, end = (int.from_bytes(key[same : same + _WIDTH].ljust(_WIDTH, b"\0"), "big") for key in (low, high))

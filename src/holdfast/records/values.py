@@ -223,7 +223,7 @@ def parse_json(text: str) -> bool | list[Any] | dict[str, Any]:
             text,
             parse_float=_parse_exact_float,
             parse_constant=_refuse_infinity,
-            object_pairs_hook=_refuse_double_names,
+            object_pairs_hook=_refuse_duplicate_json_names,
         )
     except InvalidRequestError:
         raise
@@ -257,7 +257,7 @@ def _refuse_infinity(name: str) -> None:
     raise InvalidRequestError("JSON has no infinities and no NaN: use null, or another type", number=name)
 
 
-def _refuse_double_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_duplicate_json_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:

@@ -49,7 +49,7 @@ class Alarm:
     @contextmanager
     def ready(self) -> Iterator[None]:
         """Keep the signal handler installed during a ``with`` block, so that many limited calls in it cost less."""
-        if self._is_ready or not self._can_ring():
+        if self._is_ready or not self._can_use_alarm_signal():
             yield
             return
         before = signal.signal(signal.SIGALRM, self._handle_alarm)
@@ -65,7 +65,7 @@ class Alarm:
     def limit(self, duration_s: float, call: Callable[[], T]) -> T:
         """Run `call` and return its result; raise `TimeIsUp` inside it once it has run for `duration_s` seconds, or at
         its end if it has caught the exception. Limited calls must not be nested."""
-        if not self._can_ring():
+        if not self._can_use_alarm_signal():
             return call()
         self._is_up = False
         self._shields = 0
@@ -97,7 +97,7 @@ class Alarm:
         if self._is_up and self._deadline_s is not None and not self._shields:
             raise TimeIsUp
 
-    def _can_ring(self) -> bool:
+    def _can_use_alarm_signal(self) -> bool:
         return self._is_on and threading.current_thread() is threading.main_thread()
 
     def _arm_timer(self, duration_s: float) -> None:

@@ -29,7 +29,7 @@ from holdfast.errors import HoldfastError, UnavailableError
 
 
 # --- forks ------------------------------------------------------------------------------------------------------------
-class Fork:
+class ForkInProgress:
     """A fork of this process (`os.fork`) that one of its threads has begun.
 
     Attributes:
@@ -49,9 +49,9 @@ class Fork:
 
 
 class ForkListener(Protocol):
-    """An object that `watch_forks` registers, to be called before and after forks of its process. It must not raise."""
+    """An object that is called before and after forks of its process (`register_fork_listener`). It must not raise."""
 
-    def before_fork(self, fork: Fork) -> bool:
+    def before_fork(self, fork: ForkInProgress) -> bool:
         """Prepare for a fork: finish what a child could not continue. Called in the thread that forks; it may wait.
 
         Returns:
@@ -86,14 +86,14 @@ class _ForkState:
 
 _watching: weakref.WeakValueDictionary[int, ForkListener] = weakref.WeakValueDictionary()
 _own = threading.local()
-_latest: dict[int, Fork] = {}
+_latest: dict[int, ForkInProgress] = {}
 """The latest fork of each thread."""
 
 _ROUNDS = 3
 """How often objects are asked that other threads have made while the earlier ones got ready."""
 
 
-def watch_forks(one: ForkListener) -> list[Fork]:
+def register_fork_listener(one: ForkListener) -> list[ForkInProgress]:
     """Register an object whose methods are called at each fork of this process, as long as the object exists.
 
     This never waits, also while another thread forks: the caller may hold a lock for which that thread waits.
@@ -105,7 +105,7 @@ def watch_forks(one: ForkListener) -> list[Fork]:
     return [fork for fork in list(_latest.values()) if not fork.is_over]
 
 
-def require_process(pid: int) -> None:
+def require_same_process(pid: int) -> None:
     """Check that this process opened a connection, given the id `pid` of the process that did.
 
     Raises:
@@ -115,7 +115,7 @@ def require_process(pid: int) -> None:
         raise UnavailableError("the transaction belongs to the process that began it: begin another one here")
 
 
-class RenewedOnFork:
+class ForkAwareObject:
     """Base class of objects that are reinitialized in a forked child, without the locks and requests of its parent.
 
     A subclass defines `_renew`, which does that, and calls `__init__` once `_renew` may be called.
@@ -123,12 +123,12 @@ class RenewedOnFork:
 
     def __init__(self) -> None:
         self._renew()
-        watch_forks(self)
+        register_fork_listener(self)
 
     def _renew(self) -> None:
         """Make anew what belongs to one process."""
 
-    def before_fork(self, fork: Fork) -> bool:
+    def before_fork(self, fork: ForkInProgress) -> bool:
         """Do nothing."""
         return True
 
@@ -140,7 +140,7 @@ class RenewedOnFork:
 _inherited: list[object] = []
 
 
-def keep_inherited(*found: object) -> None:
+def keep_inherited_connections_alive(*found: object) -> None:
     """Keep references to inherited connections and TLS contexts forever, so that a child neither closes nor frees them.
 
     The parent uses the connection. And to free TLS contexts takes a lock of OpenSSL, which a thread of the parent may
@@ -156,7 +156,7 @@ def _alive_listeners() -> list[ForkListener]:
 
 def _before_fork() -> None:
     _own.state = _ForkState()
-    fork = _latest[threading.get_ident()] = Fork(_own.state)
+    fork = _latest[threading.get_ident()] = ForkInProgress(_own.state)
     for _ in range(_ROUNDS):
         known = set(map(id, _own.state.asked))
         late = [one for one in _alive_listeners() if id(one) not in known]
@@ -196,7 +196,7 @@ _collecting = threading.local()
 """The same for this thread. Python never runs two collections at the same time, but any thread may run the next."""
 
 
-def is_collecting() -> bool:
+def is_in_garbage_collection() -> bool:
     """Check whether this thread is in a garbage collection, that is, whether the caller runs within a finalizer."""
     return next(reversed(_phases), "") == "start" and getattr(_collecting, "start", None) is _phases["start"]
 
@@ -207,20 +207,20 @@ def is_collecting() -> bool:
 gc.callbacks += [_phases.pop, _phases.__setitem__, _collecting.__setattr__]
 
 
-def finalize(act: Callable[[], object]) -> None:
-    """Call `act`, the work of a finalizer, now; during a garbage collection, leave it to `finish_finalizers`.
+def run_or_defer_finalizer(act: Callable[[], object]) -> None:
+    """Call `act`, the work of a finalizer, now; during a garbage collection, leave it to `run_deferred_finalizers`.
 
     Args:
         act: may be a method of the finalized object; a postponed call keeps that object alive.
     """
-    if is_collecting():
+    if is_in_garbage_collection():
         _left.append(act)
     else:
         act()
 
 
-def finish_finalizers() -> None:
-    """Do the work that `finalize` has postponed; called where files are opened, and at the end of the process."""
+def run_deferred_finalizers() -> None:
+    """Do the work that `run_or_defer_finalizer` postponed; called where files are opened, and when the process ends."""
     while _left:
         try:
             act = _left.popleft()
@@ -232,4 +232,4 @@ def finish_finalizers() -> None:
             _log.warning("an object that is no longer used could not be closed: %s", error)
 
 
-atexit.register(finish_finalizers)
+atexit.register(run_deferred_finalizers)

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from holdfast.runtime.process import is_collecting
+from holdfast.runtime.process import is_in_garbage_collection
 
 
 class BackgroundExecutor(Protocol):
@@ -73,20 +73,20 @@ class ThreadExecutor:
     def submit(self, work: Callable[[], object]) -> None:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="holdfast-background")
-        self._reap(2 * self._threads - 1)
+        self._remove_finished_calls(2 * self._threads - 1)
         self._pending.add(self._pool.submit(work))
 
     def drain(self) -> None:
         wait(self._pending)
-        self._reap(0)
+        self._remove_finished_calls(0)
 
     def close(self) -> None:
         if self._pool is not None:
-            self._pool.shutdown(wait=not is_collecting(), cancel_futures=True)
+            self._pool.shutdown(wait=not is_in_garbage_collection(), cancel_futures=True)
             self._pool = None
         self._pending.clear()
 
-    def _reap(self, allowed: int) -> None:
+    def _remove_finished_calls(self, allowed: int) -> None:
         while True:
             ended = {future for future in self._pending if future.done()}
             self._pending -= ended
@@ -177,7 +177,7 @@ class ThreadRunner:
                 yield result(pending.popleft())
         finally:
             # Runs at the end, after an error, and when an abandoned iterator is closed.
-            pool.shutdown(wait=not is_collecting(), cancel_futures=True)
+            pool.shutdown(wait=not is_in_garbage_collection(), cancel_futures=True)
 
     def background(self) -> BackgroundExecutor:
         return ThreadExecutor(self.background_threads)

@@ -50,10 +50,10 @@ from holdfast.records.cells import group_rows, read_value
 from holdfast.records.database import DatabaseSnapshot
 from holdfast.records.keys import cells_range
 from holdfast.records.row_keys import prefix_range
-from holdfast.records.splits import divide_range
+from holdfast.records.splits import split_cell_range
 from holdfast.records.tables import Table
 from holdfast.spark.failures import errors_without_traceback
-from holdfast.spark.types import arrow_schema
+from holdfast.spark.types import make_arrow_schema
 from holdfast.transactions.base import Record
 
 _BATCH_ROWS = 10_000
@@ -117,9 +117,9 @@ class DatabaseReader(DataSourceReader):
     def __init__(self, options: DatabaseReadOptions, schema: StructType) -> None:
         self._options = options
         self._fields = schema.fields
-        self._schema = arrow_schema(schema)
+        self._schema = make_arrow_schema(schema)
         self._row_parts = _map_row_columns(options, schema.names)
-        key_range(options, 0)
+        find_cell_key_range(options, 0)
         for field in schema.fields:
             is_row = field.name in self._row_parts
             if type(_innermost_type(field.dataType)) not in _HOLDS or (
@@ -140,14 +140,14 @@ class DatabaseReader(DataSourceReader):
             options = self._options
             with open_database(options.url) as database, database.snapshot() as snapshot:
                 table = snapshot.table(options.table)
-                first, last = key_range(options, table.id)
+                first, last = find_cell_key_range(options, table.id)
                 if first >= last:
                     return []
                 points: tuple[bytes, ...] = ()
                 if options.partitions != 1:
                     # Spark does not tell a data source how many cores it has.
                     wanted = options.partitions or min(_MOST_TASKS, max(2, os.cpu_count() or 2))
-                    division = divide_range(snapshot.reader, table, first, last, wanted)
+                    division = split_cell_range(snapshot.reader, table, first, last, wanted)
                     # Without a wish of the user, a table that the probes could count is not worth several tasks.
                     points = () if options.partitions is None and division.cells is not None else division.points
             return [CellRange(table.id, low, high) for low, high in pairwise([first, *points, last])]
@@ -174,10 +174,10 @@ class DatabaseReader(DataSourceReader):
                 values.append(self._convert_value(field, row, contents))
             size_bytes += sum(len(record.value) for record in contents.values())
             if len(names) == _BATCH_ROWS or size_bytes >= _BATCH_BYTES:
-                yield self._build_batch(names, columns)
+                yield self._build_arrow_batch(names, columns)
                 names, columns, size_bytes = [], [[] for _ in self._fields], 0
         if names:
-            yield self._build_batch(names, columns)
+            yield self._build_arrow_batch(names, columns)
 
     def _convert_value(self, field: StructField, row: Row, contents: Mapping[str, Record]) -> Any:
         """Return a value as Arrow takes it for its column.
@@ -188,8 +188,8 @@ class DatabaseReader(DataSourceReader):
         if field.name in self._row_parts:
             parts = row if isinstance(row, tuple) else (row,)
             part = self._row_parts[field.name]
-            if len(parts) != len(self._options.row_columns) or not _value_fits(parts[part], field.dataType):
-                raise _misfit_error(row, field.name, field.dataType)
+            if len(parts) != len(self._options.row_columns) or not _is_value_of_type(parts[part], field.dataType):
+                raise _value_type_mismatch_error(row, field.name, field.dataType)
             return parts[part]
         content = contents.get(field.name)
         if content is None:
@@ -200,11 +200,11 @@ class DatabaseReader(DataSourceReader):
         elif isinstance(field.dataType, StringType) and type(value) not in (str, bytes):
             with suppress(ValueError):  # of an integer with more digits than Python converts
                 value = str(value) if type(value) in (int, float) else json.dumps(value, **_JSON)
-        if not _value_fits(value, field.dataType):
-            raise _misfit_error(row, field.name, field.dataType)
+        if not _is_value_of_type(value, field.dataType):
+            raise _value_type_mismatch_error(row, field.name, field.dataType)
         return value
 
-    def _build_batch(self, names: Sequence[Row], columns: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+    def _build_arrow_batch(self, names: Sequence[Row], columns: Sequence[Sequence[Any]]) -> pa.RecordBatch:
         arrays = [self._build_array(at, names, values) for at, values in enumerate(columns)]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
@@ -217,13 +217,13 @@ class DatabaseReader(DataSourceReader):
         except (pa.ArrowException, OverflowError):
             pass
         if len(values) == 1:
-            raise _misfit_error(names[0], field.name, self._fields[at].dataType)
+            raise _value_type_mismatch_error(names[0], field.name, self._fields[at].dataType)
         for name, value in zip(names, values, strict=True):
             self._build_array(at, [name], [value])
         raise AssertionError("one of the values does not fit")
 
 
-def _misfit_error(row: Row, column: str, kind: DataType) -> InvalidRequestError:
+def _value_type_mismatch_error(row: Row, column: str, kind: DataType) -> InvalidRequestError:
     return InvalidRequestError(
         "the type of a column does not hold what a row has, or the row has nothing and the column is not nullable: "
         "pass a schema with another type for it, or leave the row out with filters",
@@ -237,10 +237,10 @@ def _innermost_type(kind: DataType) -> DataType:
     return _innermost_type(kind.elementType) if isinstance(kind, ArrayType) else kind
 
 
-def _value_fits(value: Any, kind: DataType) -> bool:
+def _is_value_of_type(value: Any, kind: DataType) -> bool:
     """Check the types of a value; whether numbers are in range is left to Arrow."""
     if isinstance(kind, ArrayType):
-        return isinstance(value, list) and all(one is None or _value_fits(one, kind.elementType) for one in value)
+        return isinstance(value, list) and all(one is None or _is_value_of_type(one, kind.elementType) for one in value)
     return type(value) in _HOLDS[type(kind)]
 
 
@@ -256,7 +256,7 @@ def _map_row_columns(options: DatabaseReadOptions, names: Sequence[str]) -> dict
     return {name: wanted[name.lower()] for name in names if name.lower() in wanted}
 
 
-def key_range(options: DatabaseReadOptions, table_id: int) -> tuple[bytes, bytes]:
+def find_cell_key_range(options: DatabaseReadOptions, table_id: int) -> tuple[bytes, bytes]:
     """Return the range of keys of the cells of all rows that meet the conditions of a read: its start and its end.
 
     Raises:
@@ -304,10 +304,10 @@ def infer_schema(options: DatabaseReadOptions) -> StructType:
     shapes: set[tuple[type, ...]] = set()
     with open_database(options.url) as database, database.snapshot() as snapshot:
         table = snapshot.table(options.table)
-        for row, contents in _sample_rows(snapshot, table, *key_range(options, table.id)):
+        for row, contents in _sample_rows(snapshot, table, *find_cell_key_range(options, table.id)):
             shapes.add(tuple(map(type, row)) if isinstance(row, tuple) else (type(row),))
             for column, content in contents.items():
-                kinds[column] = _common_kind(kinds.get(column), read_value(content, row, column), column)
+                kinds[column] = _merge_value_type(kinds.get(column), read_value(content, row, column), column)
     if len(shapes) != 1:
         raise InvalidRequestError(
             f"there are no rows, or rows whose names have different types: {_PASS}, or read some rows with filters",
@@ -343,12 +343,12 @@ def _sample_rows(
     if first >= last:
         return []
     cells: dict[bytes, Record] = {}
-    for start in (first, *divide_range(snapshot.reader, table, first, last, _PLACES).points):
+    for start in (first, *split_cell_range(snapshot.reader, table, first, last, _PLACES).points):
         cells.update(snapshot.reader.scan(start, last, _CELLS).records)
     return list(group_rows(table, sorted(cells.items(), key=lambda cell: cell[0])))
 
 
-def _common_kind(known: DataType | None, value: Any, column: str) -> DataType:
+def _merge_value_type(known: DataType | None, value: Any, column: str) -> DataType:
     """Return Spark's type for a column that holds a value, and others of a type that is known.
 
     Raises:

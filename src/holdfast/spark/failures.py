@@ -127,7 +127,7 @@ def refuse_table_properties(options: Iterable[str]) -> None:
         raise UnsupportedError(f"{_WHY}, so it could not be read: {_INSTEAD}")
 
 
-def refuse_table(context: TaskContext) -> None:
+def refuse_save_as_table(context: TaskContext) -> None:
     """Refuse ``saveAsTable``. Its writer gets the same options as that of ``save``; only tasks can tell the two apart.
 
     Raises:
@@ -138,7 +138,7 @@ def refuse_table(context: TaskContext) -> None:
         raise UnsupportedError(f"{_WHY}, so it could not be read: {_INSTEAD}")
 
 
-def require_path(options: Mapping[str, str]) -> None:
+def require_path_option(options: Mapping[str, str]) -> None:
     """Check that the options contain a path; for a catalog table, Spark passes no options.
 
     Raises:

@@ -19,7 +19,7 @@ from holdfast.table.reader import ReadSettings, find_first_nonempty
 
 
 @dataclass(frozen=True)
-class FormatChoice:
+class DestinationFormat:
     """The format of a destination's files, and its options as strings.
 
     Spark sends it to tasks, so all fields are plain values.
@@ -29,23 +29,23 @@ class FormatChoice:
     option_strings: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, options: ReadOptions, snapshot: Snapshot) -> FormatChoice:
+    def of(cls, options: ReadOptions, snapshot: Snapshot) -> DestinationFormat:
         """Choose the format that the user gave, else that of the newest log entry, else that of the file names.
 
         Raises:
             InvalidRequestError: the format is unknown, or an option does not fit the format or the table.
         """
         table = None if snapshot.table is None else decode_table(snapshot.table)
-        name = options.file_format or (table.file_format if table is not None else _format_of(snapshot))
+        name = options.file_format or (table.file_format if table is not None else _detect_snapshot_format(snapshot))
         name = get_format(name).name
         recorded = table.reader_options if table is not None and table.file_format == name else {}
         strings = {key.lower(): value for key, value in recorded.items()}
         strings |= {key.lower(): value for key, value in options.format_options.items()}
-        _require_types(get_format(name), table, snapshot)
+        _require_typed_files(get_format(name), table, snapshot)
         choice = cls(name, strings)
         parsed = choice.parse_options_for("")
         if table is not None and table.file_format == name:
-            _require_recorded(table.reader_options, get_format(name).reader_options(parsed))
+            _require_recorded_options(table.reader_options, get_format(name).reader_options(parsed))
         return choice
 
     def settings(self, path: str, split_bytes: int) -> ReadSettings:
@@ -56,7 +56,7 @@ class FormatChoice:
             split_bytes=max(split_bytes, 1),
         )
 
-    def settings_of(self, split_bytes: int) -> Callable[[str], ReadSettings]:
+    def make_settings_by_path(self, split_bytes: int) -> Callable[[str], ReadSettings]:
         """Return a function that takes a path and returns its `settings`, building them once per file extension."""
         known: dict[str, ReadSettings] = {}
 
@@ -86,7 +86,7 @@ class FormatChoice:
         return {name: value for name, value in self.__dict__.items() if name != "_options"}
 
 
-def _require_types(file_format: FileFormat[Any], table: TableRecord | None, snapshot: Snapshot) -> None:
+def _require_typed_files(file_format: FileFormat[Any], table: TableRecord | None, snapshot: Snapshot) -> None:
     """Refuse files that do not tell the types of their values, except those that Holdfast wrote into its own table."""
     if file_format.tells_types:
         return
@@ -100,7 +100,7 @@ def _require_types(file_format: FileFormat[Any], table: TableRecord | None, snap
             )
 
 
-def _require_recorded(recorded: Mapping[str, str], given: Mapping[str, str]) -> None:
+def _require_recorded_options(recorded: Mapping[str, str], given: Mapping[str, str]) -> None:
     """Refuse options that differ from those with which the files were written: the read would return other rows."""
     for name, value in recorded.items():
         if given.get(name, value) != value:
@@ -112,7 +112,7 @@ def _require_recorded(recorded: Mapping[str, str], given: Mapping[str, str]) -> 
             )
 
 
-def _format_of(snapshot: Snapshot) -> str:
+def _detect_snapshot_format(snapshot: Snapshot) -> str:
     first = find_first_nonempty(snapshot.files)
     assert first is not None  # without files and without a table, the read was refused before
     known = format_of_path(first.path)

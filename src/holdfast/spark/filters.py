@@ -37,7 +37,7 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def require_comparable(conditions: Sequence[Condition], schema: StructType) -> None:
+def require_comparable_strings(conditions: Sequence[Condition], schema: StructType) -> None:
     """Refuse conditions on strings that Spark does not compare byte by byte.
 
     Raises:

@@ -64,7 +64,7 @@ def find_hadoop_path(
             return None, "Spark's file system does not see the destination"
     except (Py4JError, PySparkException) as error:
         _log.debug("Spark cannot open %s", path, exc_info=error)
-        return None, f"Spark cannot open {hadoop.scheme}:// paths here, {_explain_failure(error, hadoop)}"
+        return None, f"Spark cannot open {hadoop.scheme}:// paths here, {_explain_hadoop_failure(error, hadoop)}"
     except NotFoundError:
         return None, "the log changes faster than it can be compared"
     return path, ""
@@ -106,7 +106,7 @@ def _java_class_name(error: BaseException) -> str:
     return "" if found is None else str(found.getClass().getName())
 
 
-def _explain_failure(error: BaseException, hadoop: HadoopFileSystem) -> str:
+def _explain_hadoop_failure(error: BaseException, hadoop: HadoopFileSystem) -> str:
     text = f"{_java_class_name(error)} {error}"
     if any(name in text for name in _NO_CLASSES):
         return f"its classes are missing: put {hadoop.package} on Spark's class path"

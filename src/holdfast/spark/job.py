@@ -22,16 +22,16 @@ from holdfast.commit.context import table_exists_error
 from holdfast.commit.two_phase.decision_log import read_log, read_newest_state
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.options.keywords import (
+    make_option_paths_absolute,
     option_from_text,
     option_from_url,
     options_from_values,
     parse_mode,
-    with_absolute_paths,
 )
 from holdfast.options.write import JobOptions, parse_job_options
 from holdfast.spark.failures import unwrap_task_errors
-from holdfast.spark.session import is_classic, require_dataframe, require_reachable, require_session
-from holdfast.spark.table_job import warn_pending
+from holdfast.spark.session import is_classic_session, require_dataframe, require_reachable_path, require_session
+from holdfast.spark.table_job import warn_of_unfinished_job
 from holdfast.spark.task import RUNS, TaskFunction
 from holdfast.spark.write import JobResult
 from holdfast.table.foreign import refuse_foreign_write
@@ -78,8 +78,8 @@ def job(
         *option_from_text("committer", committer, "committer"),
         *options_from_values(options),
     ]
-    parsed = parse_job_options(with_absolute_paths(given) if is_classic(spark) else given)
-    require_reachable(spark, parsed.store.url)
+    parsed = parse_job_options(make_option_paths_absolute(given) if is_classic_session(spark) else given)
+    require_reachable_path(spark, parsed.store.url)
     return Job(parsed, chosen)
 
 
@@ -184,7 +184,7 @@ class Job:
             raise InvalidRequestError("nothing has run, nothing is committed: call job.run in the block", url=ctx.url)
         tasks = {commit.task for commit in self._commits}
         outcome = self._committer.commit_job(ctx, record, self._commits, tasks)
-        warn_pending(outcome)
+        warn_of_unfinished_job(outcome)
         self._result = JobResult.of(self._options.store.url, outcome)
 
     def _abort(self, ctx: CommitContext, record: JobRecord) -> None:
@@ -196,7 +196,7 @@ class Job:
             return
         if outcome.committed:
             _log.warning("the job was committed before the error; its files are visible: job=%s", record.job)
-        warn_pending(outcome)
+        warn_of_unfinished_job(outcome)
 
     @property
     def _committer(self) -> Committer:

@@ -23,10 +23,10 @@ from holdfast.commit.layout import iter_visible
 from holdfast.errors import NotFoundError, UnavailableError, UnsupportedError
 from holdfast.options.read import ReadOptions
 from holdfast.spark.failures import first_line
-from holdfast.spark.file_format import FormatChoice
+from holdfast.spark.file_format import DestinationFormat
 from holdfast.spark.hadoop_path import find_hadoop_path
 from holdfast.spark.reader import nothing_to_read_error, select_columns
-from holdfast.spark.types import table_schema
+from holdfast.spark.types import make_table_spark_schema
 from holdfast.table.contract import TableRecord, decode_table
 from holdfast.table.existing import compute_fingerprint
 from holdfast.table.foreign import refuse_foreign_read
@@ -37,7 +37,7 @@ _OTHERS = "other programs have added files to the table, in which Spark may rein
 _ELSEWHERE = "a file lies in directories that are not the table's partitions, and Spark would skip it"
 
 
-def native_frame(spark: SparkSession, options: ReadOptions) -> DataFrame | None:
+def make_native_dataframe(spark: SparkSession, options: ReadOptions) -> DataFrame | None:
     """Return a DataFrame that reads the snapshot with Spark's own reader, or None if the Python reader must do it.
 
     Guarantee: the DataFrame has the same rows and schema as one from the Python reader. So only tables are read that
@@ -50,7 +50,7 @@ def native_frame(spark: SparkSession, options: ReadOptions) -> DataFrame | None:
     """
     with options.store.open() as ctx:
         refuse_foreign_read(ctx, by_spark=True)
-        found = _frame_or_reason(spark, ctx, options)
+        found = _make_frame_or_explain(spark, ctx, options)
     if not isinstance(found, str):
         return found
     if options.reader == "native":
@@ -58,7 +58,7 @@ def native_frame(spark: SparkSession, options: ReadOptions) -> DataFrame | None:
     return None
 
 
-def _frame_or_reason(spark: SparkSession, ctx: CommitContext, options: ReadOptions) -> DataFrame | str:
+def _make_frame_or_explain(spark: SparkSession, ctx: CommitContext, options: ReadOptions) -> DataFrame | str:
     problem: Exception | None = None
     for _ in range(_ATTEMPTS):
         instant = read_instant(ctx)
@@ -69,9 +69,11 @@ def _frame_or_reason(spark: SparkSession, ctx: CommitContext, options: ReadOptio
             if next(iter_visible(ctx.store, ctx.prefix), None) is None:
                 raise nothing_to_read_error(ctx)
             return _NO_TABLE
-        table, choice = decode_table(snapshot.table), FormatChoice.of(options, snapshot)
-        schema = table_schema(table)
-        if limit := refusal_of_options(spark, options, choice) or refusal_of_columns(spark, choice, schema):
+        table, choice = decode_table(snapshot.table), DestinationFormat.of(options, snapshot)
+        schema = make_table_spark_schema(table)
+        if limit := explain_unsupported_options(spark, options, choice) or explain_unsupported_columns(
+            spark, choice, schema
+        ):
             return limit
         path, refusal = find_hadoop_path(spark, ctx, options.store, snapshot.head)
         if path is None:
@@ -194,7 +196,7 @@ _SETTINGS_OF: Mapping[str, Mapping[str, str]] = {
 }
 
 
-def refusal_of_options(spark: SparkSession, options: ReadOptions, choice: FormatChoice) -> str:
+def explain_unsupported_options(spark: SparkSession, options: ReadOptions, choice: DestinationFormat) -> str:
     """Return the reason why Spark's own reader cannot read with this format and these options; empty if it can."""
     if choice.name not in _SETTINGS_OF:
         return "Spark's own reader reads Parquet and ORC only as Holdfast does: of text, it silently changes values"
@@ -209,7 +211,7 @@ def refusal_of_options(spark: SparkSession, options: ReadOptions, choice: Format
     return ""
 
 
-def refusal_of_columns(spark: SparkSession, choice: FormatChoice, schema: StructType) -> str:
+def explain_unsupported_columns(spark: SparkSession, choice: DestinationFormat, schema: StructType) -> str:
     """Return the reason why Spark's own reader cannot read columns with these types and names; empty if it can."""
     kinds = list(_iter_types(schema))
     fields = [field for kind in kinds if isinstance(kind, StructType) for field in kind.fields]
@@ -244,7 +246,7 @@ def _iter_types(kind: DataType) -> Iterator[DataType]:
         yield from _iter_types(kind.valueType)
 
 
-def spark_options(choice: FormatChoice) -> dict[str, str]:
+def spark_options(choice: DestinationFormat) -> dict[str, str]:
     """Return options with which Spark's own reader reads files of a format as the Python reader does."""
     given = dict(choice.option_strings)
     given["__globPaths__"] = "false"  # take paths literally, whatever characters they contain

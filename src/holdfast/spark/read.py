@@ -11,18 +11,18 @@ from pyspark.sql.types import StructType
 
 from holdfast.options.keywords import (
     as_spark_options,
+    make_option_paths_absolute,
     option_from_columns,
     option_from_conditions,
     option_from_url,
     options_from_values,
-    with_absolute_paths,
 )
 from holdfast.options.read import ReadOptions, parse_read_options
 from holdfast.runtime import ThreadRunner
 from holdfast.spark.failures import unwrap_task_errors
-from holdfast.spark.native import native_frame
+from holdfast.spark.native import make_native_dataframe
 from holdfast.spark.reader import HoldfastReader, infer_schema
-from holdfast.spark.session import is_classic, register_during_call, require_reachable, require_session
+from holdfast.spark.session import is_classic_session, register_during_call, require_reachable_path, require_session
 from holdfast.stores.provider import GivenOption
 
 
@@ -62,7 +62,7 @@ def read(
     ]
     parsed, strings = parse_for_session(spark, given)
     if parsed.reader != "python":
-        frame = native_frame(spark, parsed)
+        frame = make_native_dataframe(spark, parsed)
         if frame is not None:
             return frame
     with unwrap_task_errors(), register_during_call(spark):
@@ -79,10 +79,10 @@ def parse_for_session(spark: SparkSession, given: list[GivenOption]) -> tuple[Re
     Raises:
         InvalidRequestError: an option is invalid, or the path is relative and the session is Spark Connect's.
     """
-    if is_classic(spark):
-        given = with_absolute_paths(given)
+    if is_classic_session(spark):
+        given = make_option_paths_absolute(given)
     parsed = parse_read_options(given)
-    require_reachable(spark, parsed.store.url)
+    require_reachable_path(spark, parsed.store.url)
     return parsed, as_spark_options(given)
 
 
@@ -117,13 +117,13 @@ def count(
     ]
     parsed, _ = parse_for_session(spark, given)
     if parsed.reader != "python":
-        frame = native_frame(spark, parsed)
+        frame = make_native_dataframe(spark, parsed)
         if frame is not None:
             return frame.count()
-    return _count_here(parsed)
+    return _count_rows_in_process(parsed)
 
 
-def _count_here(options: ReadOptions) -> int:
+def _count_rows_in_process(options: ReadOptions) -> int:
     """Count in this process, in several threads, each of which holds one batch of the columns that the filters use."""
     whole = infer_schema(replace(options, columns=None))
     names = {condition.column for condition in options.conditions}

@@ -17,9 +17,9 @@ from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError
 from holdfast.formats import get_format
 from holdfast.options.read import ReadOptions
 from holdfast.spark.failures import errors_without_traceback
-from holdfast.spark.file_format import FormatChoice
-from holdfast.spark.filters import build_row_filters, require_comparable
-from holdfast.spark.types import arrow_schema, spark_schema, table_schema
+from holdfast.spark.file_format import DestinationFormat
+from holdfast.spark.filters import build_row_filters, require_comparable_strings
+from holdfast.spark.types import make_arrow_schema, make_spark_schema, make_table_spark_schema
 from holdfast.table.contract import decode_table, require_columns
 from holdfast.table.files import file_opener
 from holdfast.table.foreign import refuse_foreign_read
@@ -48,7 +48,7 @@ class SplitGroup(InputPartition):
     """
 
     splits: tuple[ReadSplit, ...]
-    choice: FormatChoice
+    choice: DestinationFormat
     directories: tuple[str, ...]
     whole: pa.Schema | None = None
 
@@ -66,9 +66,9 @@ def infer_schema(options: ReadOptions) -> StructType:
         found = _read_whole_schema(ctx, options, snapshot)
     if options.columns is not None:
         found = select_columns(found, options.columns)
-    require_comparable(options.conditions, found)
+    require_comparable_strings(options.conditions, found)
     build_row_filters(
-        options.conditions, arrow_schema(found)
+        options.conditions, make_arrow_schema(found)
     )  # refuse an invalid condition when the DataFrame is created
     return found
 
@@ -114,9 +114,9 @@ def nothing_to_read_error(ctx: CommitContext) -> InvalidRequestError:
 
 
 def _read_whole_schema(ctx: CommitContext, options: ReadOptions, snapshot: Snapshot) -> StructType:
-    choice = FormatChoice.of(options, snapshot)  # refuses invalid options, even if the schema is in the log
+    choice = DestinationFormat.of(options, snapshot)  # refuses invalid options, even if the schema is in the log
     if snapshot.table is not None:
-        return table_schema(decode_table(snapshot.table))
+        return make_table_spark_schema(decode_table(snapshot.table))
     files = snapshot.files
     first = find_first_nonempty(files)
     path = "" if first is None else first.path
@@ -125,7 +125,7 @@ def _read_whole_schema(ctx: CommitContext, options: ReadOptions, snapshot: Snaps
         file_opener(ctx),
         choice.settings(path, options.split_size_bytes),
     )
-    return spark_schema(_drop_unrequested(table.schema, options.columns))
+    return make_spark_schema(_drop_unrequested(table.schema, options.columns))
 
 
 def _drop_unrequested(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
@@ -148,9 +148,9 @@ class HoldfastReader(DataSourceReader):
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
-        self._schema = arrow_schema(schema)
+        self._schema = make_arrow_schema(schema)
         self._wanted = json.loads(schema.json())["fields"]
-        require_comparable(options.conditions, schema)
+        require_comparable_strings(options.conditions, schema)
         self._filters = build_row_filters(options.conditions, self._schema)
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -159,7 +159,7 @@ class HoldfastReader(DataSourceReader):
             with self._options.store.open() as ctx:
                 snapshot = _require_snapshot(ctx)
                 files = [file for file in snapshot.files if file.size_bytes]
-                choice = FormatChoice.of(self._options, snapshot)
+                choice = DestinationFormat.of(self._options, snapshot)
                 table = None if snapshot.table is None else decode_table(snapshot.table)
                 if table is not None:
                     require_columns(self._wanted, table)
@@ -172,7 +172,7 @@ class HoldfastReader(DataSourceReader):
                 whole = self._find_all_columns(ctx, choice, snapshot) if files else None
             return [SplitGroup(group, choice, directories, whole) for group in _pack_splits(splits, goal)]
 
-    def _find_all_columns(self, ctx: CommitContext, choice: FormatChoice, snapshot: Snapshot) -> pa.Schema | None:
+    def _find_all_columns(self, ctx: CommitContext, choice: DestinationFormat, snapshot: Snapshot) -> pa.Schema | None:
         """Return all columns, in the table's order, if files may identify columns by position; if not, None.
 
         Columns that Spark requests have the requested types. If there is no log and no choice of columns, Spark
@@ -181,7 +181,7 @@ class HoldfastReader(DataSourceReader):
         by_position = get_format(choice.name).by_position
         if not by_position or (snapshot.table is None and self._options.columns is None):
             return None
-        found = arrow_schema(_read_whole_schema(ctx, replace(self._options, columns=None), snapshot))
+        found = make_arrow_schema(_read_whole_schema(ctx, replace(self._options, columns=None), snapshot))
         wanted = {field.name.lower(): field for field in self._schema}
         return pa.schema([wanted.get(field.name.lower(), field) for field in found])
 
@@ -189,12 +189,12 @@ class HoldfastReader(DataSourceReader):
         self,
         ctx: CommitContext,
         files: Sequence[VisibleFile],
-        choice: FormatChoice,
+        choice: DestinationFormat,
         directories: tuple[str, ...],
         split_bytes: int,
     ) -> list[tuple[ReadSplit, int]]:
         """Return the splits with their sizes. Large files are opened concurrently, to divide them."""
-        table = _with_directories(self._schema, directories)
+        table = _add_partition_columns(self._schema, directories)
         chunks = [files[start : start + _PLAN_CHUNK] for start in range(0, len(files), _PLAN_CHUNK)]
 
         def plan(chunk: Sequence[VisibleFile]) -> list[tuple[ReadSplit, int]]:
@@ -209,17 +209,17 @@ class HoldfastReader(DataSourceReader):
         """Yield the rows of one partition, in batches that have exactly the schema that Spark expects."""
         if not isinstance(partition, SplitGroup):
             return  # PySpark's placeholder if there is nothing to read
-        table = _with_directories(partition.whole or self._schema, partition.directories)
+        table = _add_partition_columns(partition.whole or self._schema, partition.directories)
         with errors_without_traceback():
             with self._options.store.open() as ctx:
-                settings_of = partition.choice.settings_of(self._options.split_size_bytes)
+                settings_of = partition.choice.make_settings_by_path(self._options.split_size_bytes)
                 for batch in read_splits(
                     partition.splits, file_opener(ctx), table, settings_of, self._schema.names, self._filters
                 ):
-                    yield _relabel_batch(batch, self._schema)
+                    yield _apply_spark_schema(batch, self._schema)
 
 
-def _with_directories(schema: pa.Schema, directories: Sequence[str]) -> TableSchema:
+def _add_partition_columns(schema: pa.Schema, directories: Sequence[str]) -> TableSchema:
     """Return the requested columns, and all partition columns in the files' paths, even those not requested."""
     folded = {name.lower(): name for name in schema.names}
     fields = list(schema)
@@ -245,7 +245,7 @@ def _pack_splits(splits: Sequence[tuple[ReadSplit, int]], goal_bytes: int) -> It
         yield tuple(group)
 
 
-def _relabel_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def _apply_spark_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Return the batch with exactly Spark's schema, because Spark also compares nullability and metadata."""
     if not len(schema) or batch.schema.equals(schema, check_metadata=True):
         return batch

@@ -22,7 +22,7 @@ _BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _UNCHECKED = "2147483647"
 
 
-def is_classic(spark: object) -> bool:
+def is_classic_session(spark: object) -> bool:
     """Check whether this is a session of classic Spark, whose JVM belongs to this process, and not of Spark Connect."""
     return hasattr(spark, "_jsparkSession")
 
@@ -51,13 +51,13 @@ def require_dataframe(df: object) -> None:
         )
 
 
-def require_reachable(spark: object, url: str) -> None:
+def require_reachable_path(spark: object, url: str) -> None:
     """Refuse a relative path over Spark Connect, because the server would resolve it to another directory.
 
     Raises:
         InvalidRequestError: the path is relative.
     """
-    if not is_classic(spark) and "://" not in url and not os.path.isabs(url.removeprefix("file:")):
+    if not is_classic_session(spark) and "://" not in url and not os.path.isabs(url.removeprefix("file:")):
         raise InvalidRequestError(
             "the Spark Connect server has another working directory: pass an absolute path or a URL", url=url
         )
@@ -72,14 +72,14 @@ def register(spark: SparkSession) -> None:
     Memory: afterwards, only ``spark.sql.execution.arrow.maxRecordsPerBatch`` (10,000 rows) bounds Arrow batches; set it
     lower if rows have more than some 100 KB.
     """
-    if is_classic(spark):
+    if is_classic_session(spark):
         # Spark looks up formats in the thread's active session, whatever session the DataFrame belongs to, so this
         # session must be the active one; PySpark's createDataFrame does the same. A Spark Connect server needs no help.
         SparkSession._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
     for source in (HoldfastDataSource, HoldfastDatabaseDataSource):
-        if not _is_known(spark, source.name()):
+        if not _is_format_registered(spark, source.name()):
             spark.dataSource.register(source)
-    if not is_classic(spark):
+    if not is_classic_session(spark):
         _served.add(spark)
     if spark.conf.get(_BATCH_BYTES, None) is None:  # if a default is passed, Spark does not return its own default
         spark.conf.set(_BATCH_BYTES, _UNCHECKED)
@@ -90,12 +90,12 @@ _served: weakref.WeakSet[SparkSession] = weakref.WeakSet()
 """The sessions of Spark Connect that have been registered with."""
 
 
-def _is_known(spark: SparkSession, name: str) -> bool:
+def _is_format_registered(spark: SparkSession, name: str) -> bool:
     """Check whether a session knows a format; Spark logs a warning if it is registered again.
 
     In most cases a session knows Holdfast's formats from the start, see `pyspark_holdfast`.
     """
-    if not is_classic(spark):
+    if not is_classic_session(spark):
         return spark in _served
     return bool(spark._jsparkSession.sessionState().dataSourceManager().dataSourceExists(name))
 
@@ -103,7 +103,7 @@ def _is_known(spark: SparkSession, name: str) -> bool:
 @contextlib.contextmanager
 def register_during_call(spark: SparkSession) -> Iterator[None]:
     """Register Holdfast with a session while a call runs, and restore the thread's active session afterwards."""
-    if not is_classic(spark):
+    if not is_classic_session(spark):
         register(spark)
         yield
         return

@@ -9,8 +9,8 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
-from holdfast.options.keywords import with_absolute_paths
-from holdfast.spark.failures import errors_without_traceback, refuse_table_properties, require_path
+from holdfast.options.keywords import make_option_paths_absolute
+from holdfast.spark.failures import errors_without_traceback, refuse_table_properties, require_path_option
 from holdfast.stores.provider import GivenOption
 
 # Each of a job's many short-lived processes needs only one of these modules, and does not import the others.
@@ -46,7 +46,7 @@ class HoldfastDataSource(DataSource):
         from holdfast.spark.reader import HoldfastReader
 
         with errors_without_traceback():
-            require_path(self.options)
+            require_path_option(self.options)
             options = parse_read_options(self._given())
             _require_same_columns(options.columns, schema)
             return HoldfastReader(options, schema)
@@ -57,7 +57,7 @@ class HoldfastDataSource(DataSource):
         from holdfast.spark.writer import HoldfastWriter
 
         with errors_without_traceback():
-            require_path(self.options)
+            require_path_option(self.options)
             return HoldfastWriter(parse_write_options(self._given(), overwrite), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> HoldfastStreamWriter:
@@ -66,12 +66,12 @@ class HoldfastDataSource(DataSource):
         from holdfast.spark.writer import HoldfastStreamWriter
 
         with errors_without_traceback():
-            require_path(self.options)
+            require_path_option(self.options)
             return HoldfastStreamWriter(parse_stream_options(self._given(), overwrite), schema)
 
     def _given(self) -> list[GivenOption]:
         """Return the options. Relative paths are resolved here, on the driver, so that tasks see the same paths."""
-        return with_absolute_paths(GivenOption.of(name, text, name) for name, text in self.options.items())
+        return make_option_paths_absolute(GivenOption.of(name, text, name) for name, text in self.options.items())
 
 
 def _require_same_columns(columns: Sequence[str] | None, schema: StructType) -> None:

@@ -77,9 +77,11 @@ class TableJob:
     @functools.cached_property
     def columns(self) -> pa.Schema:
         """Return the Arrow schema of the files; tasks convert every batch to it."""
-        from holdfast.spark.types import arrow_schema_with_metadata, parse_schema_json, table_schema
+        from holdfast.spark.types import arrow_schema_with_metadata, make_table_spark_schema, parse_schema_json
 
-        return arrow_schema_with_metadata(parse_schema_json(self.rows) if self.rows else table_schema(self.written))
+        return arrow_schema_with_metadata(
+            parse_schema_json(self.rows) if self.rows else make_table_spark_schema(self.written)
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "columns"}
@@ -154,10 +156,10 @@ class TableJob:
             return decode_table(table)
         if not has_output(ctx):
             return None
-        from holdfast.table.existing import find_existing
+        from holdfast.table.existing import infer_existing_table
 
         limit = None if self._keeps_a_log else _INSPECTED_FILES
-        return find_existing(ctx, self.written, self.columns, self.options.format.options, limit=limit)
+        return infer_existing_table(ctx, self.written, self.columns, self.options.format.options, limit=limit)
 
     def _adapt_to_table(self, known: TableRecord) -> TableJob:
         after = merge_table(known, self.written, merge=self.options.merge_schema)
@@ -169,11 +171,11 @@ class TableJob:
             for one in after.fields
             if str(one["name"]).lower() in names or (by_position and one["name"] not in partition_by)
         ]
-        job = self.with_files(replace(after, fields=fields))
+        job = self.with_written_table(replace(after, fields=fields))
         _make_write_settings(job.options).check_schema(job.columns)
         return job
 
-    def with_files(self, written: TableRecord) -> TableJob:
+    def with_written_table(self, written: TableRecord) -> TableJob:
         """Return the request with `written` replaced by what the tasks wrote; the table may have changed since."""
         options = replace(self.options, partition_by=written.partition_by)
         return replace(self, options=options, written=written, rows="")
@@ -217,10 +219,10 @@ class TableJob:
             table.abort()
             raise
 
-    def _canonical_partition(self, directory: str) -> str:
-        from holdfast.table.partition import canonical_directory
+    def _normalize_partition_directory(self, directory: str) -> str:
+        from holdfast.table.partition import normalize_partition_directory
 
-        return canonical_directory(directory, self.columns)
+        return normalize_partition_directory(directory, self.columns)
 
     def abort(self, job: JobRecord) -> None:
         """Abort a job, unless it is committed: Spark also aborts it if a process died after the commit."""
@@ -228,17 +230,17 @@ class TableJob:
             outcome = get_committer(self.options.committer).abort_job(ctx, job)
         if outcome.committed:
             _log.warning("the job was committed before its driver failed; its data is visible: job=%s", job.job)
-        warn_pending(outcome)
+        warn_of_unfinished_job(outcome)
 
     @contextlib.contextmanager
     def open_destination(self) -> Iterator[CommitContext]:
         """Open the destination in this process for a ``with`` block, with this table's contract."""
         options = self.options
         with options.store.open(options.settings, committer=options.committer) as ctx:
-            yield replace(ctx, contract=self.contract, partition=functools.cache(self._canonical_partition))
+            yield replace(ctx, contract=self.contract, partition=functools.cache(self._normalize_partition_directory))
 
 
-def warn_pending(outcome: JobOutcome) -> None:
+def warn_of_unfinished_job(outcome: JobOutcome) -> None:
     """Log a warning if a committed job has work left, such as files that are not published yet."""
     if not outcome.finished:
         _log.warning(outcome.pending_reason)

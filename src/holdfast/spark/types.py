@@ -22,7 +22,7 @@ _FOREIGN = re.compile(r"CURRENT_DEFAULT|EXISTS_DEFAULT|__(?!COLLATIONS$).*")
 _UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
 
 
-def arrow_schema(schema: StructType) -> pa.Schema:
+def make_arrow_schema(schema: StructType) -> pa.Schema:
     """Return the Arrow schema in which Spark exchanges rows of `schema` with Python, with timestamps in UTC.
 
     Raises:
@@ -58,11 +58,11 @@ def arrow_schema_with_metadata(schema: StructType) -> pa.Schema:
     Raises:
         InvalidRequestError: a type has no counterpart in Arrow.
     """
-    described = zip(arrow_schema(schema), schema.fields, strict=True)
+    described = zip(make_arrow_schema(schema), schema.fields, strict=True)
     return pa.schema([attach_spark_json(field, spark.jsonValue()) for field, spark in described])
 
 
-def spark_schema(schema: pa.Schema) -> StructType:
+def make_spark_schema(schema: pa.Schema) -> StructType:
     """Return the Spark schema of a file's columns, all nullable as in Spark's own file sources.
 
     Raises:
@@ -71,7 +71,7 @@ def spark_schema(schema: pa.Schema) -> StructType:
     fields: list[StructField] = []
     for field in schema:
         try:
-            known = _known_field(field)
+            known = _read_embedded_spark_field(field)
             fields.append(known or from_arrow_schema(pa.schema([field.remove_metadata()])).fields[0])
         except Exception as error:
             raise InvalidRequestError(
@@ -84,7 +84,7 @@ def spark_schema(schema: pa.Schema) -> StructType:
     return found
 
 
-def _known_field(field: pa.Field) -> StructField | None:
+def _read_embedded_spark_field(field: pa.Field) -> StructField | None:
     """Return the field as the file's Spark schema describes it, if the description fits; never a user-defined type.
 
     A user-defined type names Python code to import, which a file of unknown origin must not do.
@@ -94,13 +94,13 @@ def _known_field(field: pa.Field) -> StructField | None:
         return None
     found = StructField.fromJson(dict(spark))
     stored = from_arrow_schema(pa.schema([field.remove_metadata()]))
-    expected = from_arrow_schema(arrow_schema(StructType([found])))
+    expected = from_arrow_schema(make_arrow_schema(StructType([found])))
     if make_nullable(stored.fields[0].dataType) != make_nullable(expected.fields[0].dataType):
         raise ValueError("the file has another type than Spark recorded")
     return found
 
 
-def table_schema(record: TableRecord) -> StructType:
+def make_table_spark_schema(record: TableRecord) -> StructType:
     """Return the Spark schema of a table from its description in the log."""
     return drop_foreign_metadata(parse_schema_json(record.schema_json))
 

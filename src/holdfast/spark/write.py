@@ -16,17 +16,17 @@ from holdfast.commit.two_phase.decision_log import find_job_by_write_id, read_lo
 from holdfast.commit.writes import find_job_by_file_names, find_job_by_token
 from holdfast.errors import HoldfastError, InvalidRequestError, OutcomeUnknownError
 from holdfast.options.keywords import (
+    make_option_paths_absolute,
     option_from_columns,
     option_from_text,
     option_from_url,
     options_from_mode,
     options_from_values,
-    with_absolute_paths,
 )
 from holdfast.options.write import WriteOptions, WriteRequest, parse_write_request
 from holdfast.runtime import SystemIds
 from holdfast.spark.failures import find_holdfast_error
-from holdfast.spark.session import is_classic, register_during_call, require_dataframe, require_reachable
+from holdfast.spark.session import is_classic_session, register_during_call, require_dataframe, require_reachable_path
 
 _log = logging.getLogger(__name__)
 
@@ -81,8 +81,8 @@ def write(
     ]
     if not any(one.name == "writetoken" for one in given):
         given += option_from_text("writeToken", SystemIds().token(), "writeToken")
-    if is_classic(df.sparkSession):
-        given = with_absolute_paths(given)
+    if is_classic_session(df.sparkSession):
+        given = make_option_paths_absolute(given)
     return run_write(df, parse_write_request(given, overwrite))
 
 
@@ -93,8 +93,8 @@ def run_write(df: DataFrame, request: WriteRequest) -> JobResult:
         HoldfastError: see `write`.
     """
     options = request.options
-    require_reachable(df.sparkSession, options.store.url)
-    _refuse_dynamic_session(df, request)
+    require_reachable_path(df.sparkSession, options.store.url)
+    _refuse_dynamic_overwrite_setting(df, request)
     earlier = _find_earlier(options)
     if earlier is not None:
         return earlier
@@ -103,7 +103,7 @@ def run_write(df: DataFrame, request: WriteRequest) -> JobResult:
             writer = df.write.format("holdfast").mode("overwrite" if request.overwrite else "append")
             writer.options(**request.strings).save()
     except (PySparkException, Py4JError) as error:  # Py4JError: a Python process of Spark's died
-        return _recover_result(error, options)
+        return _find_committed_result(error, options)
     return _find_result(options, succeeded=True)
 
 
@@ -120,7 +120,7 @@ def _find_earlier(options: WriteOptions) -> JobResult | None:
     return None if found is None else JobResult.of(options.store.url, found)
 
 
-def _recover_result(error: Exception, options: WriteOptions) -> JobResult:
+def _find_committed_result(error: Exception, options: WriteOptions) -> JobResult:
     """Return the committed job, if there is one.
 
     Spark reports a failure even if a process died after the commit.
@@ -141,7 +141,7 @@ def _recover_result(error: Exception, options: WriteOptions) -> JobResult:
     raise cause from None  # Spark's pages of stack traces add nothing
 
 
-def _refuse_dynamic_session(df: DataFrame, request: WriteRequest) -> None:
+def _refuse_dynamic_overwrite_setting(df: DataFrame, request: WriteRequest) -> None:
     """Refuse a full overwrite if Spark's own writers would keep other partitions because of a session setting.
 
     Raises:

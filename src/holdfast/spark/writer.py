@@ -27,8 +27,8 @@ from holdfast.commit.two_phase.streams import announce_stream_batch, plan_batch,
 from holdfast.commit.writes import WriteJobIds, refuse_running_write
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.options.write import StreamOptions, WriteOptions
-from holdfast.spark.failures import errors_without_traceback, refuse_table
-from holdfast.spark.table_job import TableJob, TaskReport, warn_pending
+from holdfast.spark.failures import errors_without_traceback, refuse_save_as_table
+from holdfast.spark.table_job import TableJob, TaskReport, warn_of_unfinished_job
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,7 +86,7 @@ class HoldfastWriter(DataSourceArrowWriter):
                 for _ in iterator:  # Spark requires the rows to be consumed
                     pass
                 return TaskReport(task, None)
-            refuse_table(context)
+            refuse_save_as_table(context)
             committer = get_committer(self._table.options.committer)
             with self._table.open_destination() as ctx, committer.setup_task(ctx, self._job, task) as attempt:
                 self._table.write_rows(iterator, attempt)
@@ -100,7 +100,7 @@ class HoldfastWriter(DataSourceArrowWriter):
             commits = [message.commit if isinstance(message, TaskReport) else None for message in messages]
             with self._table.open_destination() as ctx:
                 committer = get_committer(self._table.options.committer)
-                warn_pending(committer.commit_job(ctx, self._job, commits, len(messages)))
+                warn_of_unfinished_job(committer.commit_job(ctx, self._job, commits, len(messages)))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Abort the job, unless it is committed.
@@ -186,10 +186,12 @@ class HoldfastStreamWriter(DataSourceStreamArrowWriter):
             HoldfastError: see `holdfast.commit.two_phase.job.commit_job`.
         """
         with errors_without_traceback():
-            reports = _require_all_reports(messages)
+            reports = _require_all_task_reports(messages)
             jobs = _distinct_jobs(reports)
             written = next((report.written for report in reports if report.written is not None), None)
-            with (self._table if written is None else self._table.with_files(written)).open_destination() as ctx:
+            with (
+                self._table if written is None else self._table.with_written_table(written)
+            ).open_destination() as ctx:
                 if not jobs:
                     roll_forward_decisions(ctx)
                     return
@@ -202,7 +204,7 @@ class HoldfastStreamWriter(DataSourceStreamArrowWriter):
                 outcome = TWO_PHASE.commit_job(ctx, jobs[0], commits, tasks)
             if not outcome.committed:
                 _log.info("the batch is already committed, this attempt's output is discarded: batch=%s", batchId)
-            warn_pending(outcome)
+            warn_of_unfinished_job(outcome)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Abort this attempt at the batch, unless it is committed. Spark may write the batch again.
@@ -214,7 +216,7 @@ class HoldfastStreamWriter(DataSourceStreamArrowWriter):
                 self._table.abort(job)
 
 
-def _require_all_reports(messages: Sequence[WriterCommitMessage | None]) -> list[TaskReport]:
+def _require_all_task_reports(messages: Sequence[WriterCommitMessage | None]) -> list[TaskReport]:
     """Return the reports, one from each task (C1, C3).
 
     Raises:

@@ -35,7 +35,7 @@ from holdfast.stores.base import (
 T = TypeVar("T")
 
 
-class Operation(enum.Enum):
+class StoreOperation(enum.Enum):
     """The kinds of calls to a store, by the names of the protocols' methods."""
 
     PUT = "put"
@@ -62,7 +62,13 @@ class Operation(enum.Enum):
     @property
     def writes(self) -> bool:
         """Whether the call can change the store, so that a lost reply leaves its outcome unknown."""
-        reads = (Operation.GET, Operation.HEAD, Operation.LIST, Operation.LIST_UPLOADS, Operation.CHECK_TARGETS)
+        reads = (
+            StoreOperation.GET,
+            StoreOperation.HEAD,
+            StoreOperation.LIST,
+            StoreOperation.LIST_UPLOADS,
+            StoreOperation.CHECK_TARGETS,
+        )
         return self not in reads
 
 
@@ -82,7 +88,7 @@ class StoreCall:
         number: the number of the part, else 0.
     """
 
-    operation: Operation
+    operation: StoreOperation
     key: str
     size_bytes: int = 0
     mode: PutMode | None = None
@@ -98,45 +104,48 @@ class Interceptor(Protocol):
     def __call__(self, call: StoreCall, proceed: Callable[[], T]) -> T: ...
 
 
-def _describe_key_call(operation: Operation) -> Callable[..., StoreCall]:
+def _describe_key_call(operation: StoreOperation) -> Callable[..., StoreCall]:
     return lambda key, *_others, **_named: StoreCall(operation, key)
 
 
-def _describe_keys_call(operation: Operation) -> Callable[..., StoreCall]:
+def _describe_keys_call(operation: StoreOperation) -> Callable[..., StoreCall]:
     return lambda keys: StoreCall(operation, keys[0] if keys else "", keys=tuple(keys))
 
 
-def _describe_two_key_call(operation: Operation) -> Callable[..., StoreCall]:
+def _describe_two_key_call(operation: StoreOperation) -> Callable[..., StoreCall]:
     return lambda source, target: StoreCall(operation, source, target=target)
 
 
-def _describe_upload_call(operation: Operation) -> Callable[..., StoreCall]:
+def _describe_upload_call(operation: StoreOperation) -> Callable[..., StoreCall]:
     return lambda key, upload_id, *_parts: StoreCall(operation, key, upload_id=upload_id)
 
 
 def _describe_put(key: str, data: bytes, mode: PutMode = Overwrite(), metadata: object = None) -> StoreCall:
-    return StoreCall(Operation.PUT, key, len(data), mode=mode)
+    return StoreCall(StoreOperation.PUT, key, len(data), mode=mode)
 
 
 def _describe_upload_part(key: str, upload_id: str, number: int, data: bytes) -> StoreCall:
-    return StoreCall(Operation.UPLOAD_PART, key, len(data), upload_id=upload_id, number=number)
+    return StoreCall(StoreOperation.UPLOAD_PART, key, len(data), upload_id=upload_id, number=number)
 
 
 def _describe_copy(source: ObjectInfo, target: str) -> StoreCall:
-    return StoreCall(Operation.COPY, source.key, source.size_bytes, target=target)
+    return StoreCall(StoreOperation.COPY, source.key, source.size_bytes, target=target)
 
 
 def _describe_apply(changes: Sequence[Change]) -> StoreCall:
     keys = keys_of(changes)
-    return StoreCall(Operation.APPLY, keys[0] if keys else "", sent_bytes(changes), keys=keys)
+    return StoreCall(StoreOperation.APPLY, keys[0] if keys else "", sent_bytes(changes), keys=keys)
 
 
 _CALLS: Mapping[str, Callable[..., StoreCall]] = {
-    **{one.value: _describe_key_call(one) for one in (Operation.GET, Operation.HEAD, Operation.LIST, Operation.DELETE)},
-    **{one.value: _describe_key_call(one) for one in (Operation.CREATE_UPLOAD, Operation.LIST_UPLOADS)},
-    **{one.value: _describe_keys_call(one) for one in (Operation.DELETE_MANY, Operation.CHECK_TARGETS)},
-    **{one.value: _describe_two_key_call(one) for one in (Operation.RENAME, Operation.RENAME_DIR)},
-    **{one.value: _describe_upload_call(one) for one in (Operation.COMPLETE_UPLOAD, Operation.ABORT_UPLOAD)},
+    **{
+        one.value: _describe_key_call(one)
+        for one in (StoreOperation.GET, StoreOperation.HEAD, StoreOperation.LIST, StoreOperation.DELETE)
+    },
+    **{one.value: _describe_key_call(one) for one in (StoreOperation.CREATE_UPLOAD, StoreOperation.LIST_UPLOADS)},
+    **{one.value: _describe_keys_call(one) for one in (StoreOperation.DELETE_MANY, StoreOperation.CHECK_TARGETS)},
+    **{one.value: _describe_two_key_call(one) for one in (StoreOperation.RENAME, StoreOperation.RENAME_DIR)},
+    **{one.value: _describe_upload_call(one) for one in (StoreOperation.COMPLETE_UPLOAD, StoreOperation.ABORT_UPLOAD)},
     "put": _describe_put,
     "upload_part": _describe_upload_part,
     "copy": _describe_copy,
@@ -178,7 +187,7 @@ class InterceptedStore:
         self._inner.make_durable(written)
 
     def open_write(self, key: str) -> _InterceptedFile:
-        file = self._interceptor(StoreCall(Operation.OPEN_WRITE, key), lambda: self._inner.open_write(key))
+        file = self._interceptor(StoreCall(StoreOperation.OPEN_WRITE, key), lambda: self._inner.open_write(key))
         return _InterceptedFile(file, key, self._interceptor)
 
 
@@ -203,11 +212,11 @@ class _InterceptedFile:
         self._interceptor = interceptor
 
     def write(self, data: bytes | memoryview, /) -> int:
-        call = StoreCall(Operation.FILE_WRITE, self._key, len(data))
+        call = StoreCall(StoreOperation.FILE_WRITE, self._key, len(data))
         return self._interceptor(call, lambda: self._inner.write(data))
 
     def close(self) -> ObjectInfo:
-        return self._interceptor(StoreCall(Operation.FILE_CLOSE, self._key), self._inner.close)
+        return self._interceptor(StoreCall(StoreOperation.FILE_CLOSE, self._key), self._inner.close)
 
     def discard(self) -> None:
-        self._interceptor(StoreCall(Operation.FILE_DISCARD, self._key), self._inner.discard)
+        self._interceptor(StoreCall(StoreOperation.FILE_DISCARD, self._key), self._inner.discard)

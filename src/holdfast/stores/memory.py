@@ -152,10 +152,10 @@ class MemoryStore:
 
     def _put(self, key: str, data: bytes, mode: PutMode, metadata: Mapping[str, str]) -> ObjectInfo:
         self._refuse_clash(key)
-        self._check_mode(key, mode)
+        self._check_put_condition(key, mode)
         return self._publish(key, data, _md5_hex(data), metadata)
 
-    def _check_mode(self, key: str, mode: PutMode) -> None:
+    def _check_put_condition(self, key: str, mode: PutMode) -> None:
         current = self._objects.get(key)
         if isinstance(mode, Create) and current is not None:
             raise PreconditionError("the object exists: read it, then decide", key=key)
@@ -266,13 +266,13 @@ class MemoryStore:
 
     def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
         with self._lock:
-            completed = self._completed(key, upload_id, parts)
+            completed = self._build_completed_object(key, upload_id, parts)
             self._refuse_clash(key)
             self._forget_upload(key, upload_id)
             self._place(completed)
             return completed.info
 
-    def _completed(self, key: str, upload_id: str, parts: Sequence[Part]) -> StoredObject:
+    def _build_completed_object(self, key: str, upload_id: str, parts: Sequence[Part]) -> StoredObject:
         """Return the object that an upload becomes."""
         upload = self._pending(key, upload_id)
         data = b"".join(self._check_parts(upload, parts))
@@ -345,11 +345,11 @@ class MemoryStore:
         for change in changes:
             match change:
                 case Put(key, data, mode):
-                    self._check_mode(key, mode)
+                    self._check_put_condition(key, mode)
                     made.append(self._made(key, bytes(data), _md5_hex(data), {}))
                 case Complete(key, upload_id, parts, mode):
-                    self._check_mode(key, mode)
-                    made.append(self._completed(key, upload_id, parts))
+                    self._check_put_condition(key, mode)
+                    made.append(self._build_completed_object(key, upload_id, parts))
                     ended.add(upload_id)
                 case Delete(key, etag):
                     found = self._objects.get(key)

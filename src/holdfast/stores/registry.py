@@ -175,7 +175,7 @@ def _load_provider(entry: EntryPoint) -> StoreProvider:
 
 
 def _unknown_scheme_error(scheme: str) -> InvalidRequestError:
-    if reason := why_unsupported(scheme):
+    if reason := explain_unsupported_scheme(scheme):
         return InvalidRequestError(reason, scheme=scheme)
     installed = _find_entry_points().names
     known = [*_by_scheme, *sorted(installed - set(_by_scheme))]
@@ -302,7 +302,7 @@ def parse_store_options(
     return take_store_options(providers, given)
 
 
-def secret_names(providers: Iterable[StoreProvider] = BUILT_IN) -> frozenset[str]:
+def list_secret_option_names(providers: Iterable[StoreProvider] = BUILT_IN) -> frozenset[str]:
     """Return the names of secret options, folded by `fold_name`."""
     return frozenset(fold_name(spec.name) for provider in providers for spec in provider.specs if spec.secret)
 
@@ -318,7 +318,7 @@ _SYSTEMS = {
 }
 
 
-def why_unsupported(scheme: str) -> str:
+def explain_unsupported_scheme(scheme: str) -> str:
     """Return a sentence that says what to use instead of an unsupported scheme; empty if the scheme is unknown."""
     system = next((name for name, schemes in _SYSTEMS.items() if scheme in schemes), "")
     if not system:
@@ -381,7 +381,7 @@ def locate_url(url: str) -> tuple[StoreProvider, Location]:
         raise InvalidRequestError("the destination is empty: give a url or a path")
     scheme = scheme_of(url)
     if not scheme:
-        if refusal := _explain_no_path(url):
+        if refusal := _explain_invalid_path(url):
             raise InvalidRequestError(refusal, url=_strip_credentials(url))
         return LOCAL, locate_path(_strip_file_scheme(url))
     provider = find_provider(scheme)
@@ -403,7 +403,7 @@ def absolute_url(url: str) -> str:
         InvalidRequestError: the path is relative to a working directory that was deleted.
     """
     path = _strip_file_scheme(url)
-    if scheme_of(url) or _explain_no_path(url):
+    if scheme_of(url) or _explain_invalid_path(url):
         return url
     if not path.strip() or os.path.isabs(path):
         return url
@@ -420,7 +420,7 @@ def _strip_credentials(url: str) -> str:
     return f"…@{after}" if ":" in before else url
 
 
-def _explain_no_path(url: str) -> str:
+def _explain_invalid_path(url: str) -> str:
     """Return the reason why a string without ``scheme://`` is not a path either; empty if it is a path."""
     scheme = url.partition(":")[0].lower()
     if any(scheme in provider.schemes for provider in BUILT_IN if provider is not LOCAL):
@@ -430,7 +430,7 @@ def _explain_no_path(url: str) -> str:
     if scheme != "file" and LOST_SLASH.match(url):
         if has_provider(scheme):
             return f"two slashes must follow the scheme: write {scheme}://"
-        if reason := why_unsupported(scheme):
+        if reason := explain_unsupported_scheme(scheme):
             return f"{reason}, or write ./ before a directory of this name"
         return f"no store has the url scheme {scheme}: use s3://bucket/key, or write ./ before a directory of this name"
     return ""

@@ -23,9 +23,9 @@ from holdfast.table.widening import (
     AppendRules,
     MismatchError,
     SparkType,
+    can_read_exactly,
     map_by_folded_name,
     merge_fields,
-    read_exactly,
     type_text,
 )
 from holdfast.wording import OR_OVERWRITE, suggest_nearest
@@ -85,7 +85,7 @@ def decode_table(table: Mapping[str, object]) -> TableRecord:
         require_valid(isinstance(schema, str), "the schema is not a string")
         value = json.loads(str(schema))
         require_valid(isinstance(value, dict) and "fields" in value, "the schema is not a struct")
-        _require_fields(value["fields"])
+        _require_valid_fields(value["fields"])
         require_valid(isinstance(options, dict), "format_options is not an object")
         require_valid(isinstance(partition_by, list), "partition_by is not a list")
         require_valid(isinstance(table["format"], str), "format is not a string")
@@ -103,28 +103,28 @@ def decode_table(table: Mapping[str, object]) -> TableRecord:
     return decode_record("the table in the decision log", decode)
 
 
-def _require_fields(fields: Any) -> None:
+def _require_valid_fields(fields: Any) -> None:
     require_valid(isinstance(fields, list), "a struct has no fields")
     for one in fields:
         require_valid(
             isinstance(one, dict) and isinstance(one.get("name"), str) and "type" in one, "a field is invalid"
         )
         require_valid(isinstance(one.get("metadata") or {}, dict), "a field's metadata is not an object")
-        _require_type(one["type"])
+        _require_valid_type(one["type"])
 
 
-def _require_type(kind: Any) -> None:
+def _require_valid_type(kind: Any) -> None:
     """Check that a type has the structure that `holdfast.table.widening` relies on; Spark checks the names of types."""
     if isinstance(kind, str):
         return
     require_valid(isinstance(kind, dict), "a type is neither a string nor an object")
     inner: dict[Any, tuple[str, ...]] = {"array": ("elementType",), "map": ("keyType", "valueType"), "udt": ()}
     if kind.get("type") == "struct":
-        _require_fields(kind.get("fields"))
+        _require_valid_fields(kind.get("fields"))
         return
     require_valid(kind.get("type") in inner, "a type is unknown")
     for name in inner[kind["type"]]:
-        _require_type(kind[name])
+        _require_valid_type(kind[name])
 
 
 def merge_table(known: TableRecord, given: TableRecord, *, merge: bool, written: bool = False) -> TableRecord:
@@ -144,16 +144,16 @@ def merge_table(known: TableRecord, given: TableRecord, *, merge: bool, written:
     if replace(given, adopted=known.adopted) == known:
         return known  # the usual append; return early, because the code below loads the format
     try:
-        _require_layout(known, given)
+        _require_same_layout(known, given)
         file_format = get_format(known.file_format)
         rules = AppendRules(file_format=file_format, merge=merge, written=written)
         fields = merge_fields(known.fields, given.fields, rules)
         after = replace(known, fields=fields)
         _require_partition_types(known, after, given)
         if written and file_format.by_position:
-            _require_positions(after, given)
+            _require_column_positions(after, given)
         return after
-    except _Misfit as misfit:
+    except _TableMismatchError as misfit:
         sentence, variables = misfit.sentence, misfit.variables
     except MismatchError as error:
         sentence, variables = _explain_mismatch(error)
@@ -164,23 +164,23 @@ def merge_table(known: TableRecord, given: TableRecord, *, merge: bool, written:
     raise InvalidRequestError(sentence, **variables)
 
 
-class _Misfit(Exception):  # passed between functions of this module only
+class _TableMismatchError(Exception):  # passed between functions of this module only
     def __init__(self, sentence: str, **variables: object) -> None:
         super().__init__(sentence)
         self.sentence = sentence
         self.variables = variables
 
 
-def _require_layout(known: TableRecord, given: TableRecord) -> None:
+def _require_same_layout(known: TableRecord, given: TableRecord) -> None:
     if known.file_format != given.file_format:
-        raise _Misfit(
+        raise _TableMismatchError(
             f"the table has another file format: write in that format, {OR_OVERWRITE}",
             table=known.file_format,
             given=given.file_format,
         )
     if [name.lower() for name in known.partition_by] != [name.lower() for name in given.partition_by]:
         act = "pass the table's as" if known.partition_by else "leave out"
-        raise _Misfit(
+        raise _TableMismatchError(
             f"the table has other partition columns: {act} partition_by (partitionBy as an option of Spark, "
             f"--partition-by in commands), {OR_OVERWRITE}",
             table=list(known.partition_by),
@@ -189,7 +189,7 @@ def _require_layout(known: TableRecord, given: TableRecord) -> None:
     for name in sorted(known.reader_options.keys() | given.reader_options.keys()):
         before, now = known.reader_options.get(name), given.reader_options.get(name)
         if before != now:
-            raise _Misfit(
+            raise _TableMismatchError(
                 f"the table's files were written with another {name}: use the same, {OR_OVERWRITE}",
                 table=before,
                 given=now,
@@ -206,9 +206,9 @@ def _require_partition_types(known: TableRecord, after: TableRecord, given: Tabl
     for name in known.partition_by:
         column = name.lower()
         if column not in new:
-            raise _Misfit("the table is partitioned by a column that the rows lack: add it", column=name)
+            raise _TableMismatchError("the table is partitioned by a column that the rows lack: add it", column=name)
         if before[column]["type"] != now[column]["type"]:
-            raise _Misfit(
+            raise _TableMismatchError(
                 f"the type of a partition column cannot change: cast the column, {OR_OVERWRITE}",
                 column=name,
                 table=type_text(before[column]["type"]),
@@ -216,11 +216,13 @@ def _require_partition_types(known: TableRecord, after: TableRecord, given: Tabl
             )
 
 
-def _require_positions(after: TableRecord, given: TableRecord) -> None:
+def _require_column_positions(after: TableRecord, given: TableRecord) -> None:
     names = [name.lower() for name in after.data_names]
     written = [name.lower() for name in given.data_names]
     if names[: len(written)] != written:
-        raise _Misfit("the files have their columns in another order", table=after.data_names, given=given.data_names)
+        raise _TableMismatchError(
+            "the files have their columns in another order", table=after.data_names, given=given.data_names
+        )
 
 
 def _explain_mismatch(error: MismatchError) -> tuple[str, dict[str, object]]:
@@ -248,10 +250,10 @@ def require_columns(wanted: Sequence[Mapping[str, Any]], table: TableRecord) -> 
     Raises:
         InvalidRequestError: the table lacks a column; the error says what the table has.
     """
-    _require_wanted("", wanted, table.fields, get_format(table.file_format))
+    _require_wanted_columns("", wanted, table.fields, get_format(table.file_format))
 
 
-def _require_wanted(
+def _require_wanted_columns(
     path: str, wanted: Sequence[Mapping[str, Any]], known: Sequence[Mapping[str, Any]], file_format: FileFormat[Any]
 ) -> None:
     existing = map_by_folded_name(known)
@@ -265,16 +267,16 @@ def _require_wanted(
 
 
 def _require_wanted_type(path: str, wanted: SparkType, known: SparkType, file_format: FileFormat[Any]) -> None:
-    wanted, known = _stored_type(wanted), _stored_type(known)
+    wanted, known = _find_stored_type(wanted), _find_stored_type(known)
     if isinstance(wanted, dict) and isinstance(known, dict) and wanted.get("type") == known.get("type"):
         if wanted["type"] == "struct":
-            _require_wanted(f"{path}.", wanted["fields"], known["fields"], file_format)
+            _require_wanted_columns(f"{path}.", wanted["fields"], known["fields"], file_format)
             return
         inner = ("elementType",) if wanted["type"] == "array" else ("keyType", "valueType")
         for name in inner:
             _require_wanted_type(f"{path}.{name.removesuffix('Type')}", wanted[name], known[name], file_format)
         return
-    if not (wanted == known or read_exactly(file_format, wanted, known)):
+    if not (wanted == known or can_read_exactly(file_format, wanted, known)):
         raise InvalidRequestError(
             f"the table's column has another type: {_HINT}",
             column=path,
@@ -283,8 +285,8 @@ def _require_wanted_type(path: str, wanted: SparkType, known: SparkType, file_fo
         )
 
 
-def _stored_type(kind: SparkType) -> SparkType:
+def _find_stored_type(kind: SparkType) -> SparkType:
     """Return the type as which values are stored: a user-defined type's SQL type, and string for char and varchar."""
     if isinstance(kind, dict) and kind.get("type") == "udt":
-        return _stored_type(kind["sqlType"])
+        return _find_stored_type(kind["sqlType"])
     return "string" if isinstance(kind, str) and kind.startswith(("char(", "varchar(")) else kind

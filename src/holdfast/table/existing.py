@@ -29,9 +29,9 @@ from holdfast.formats.columns.types import check_unique_names
 from holdfast.formats.schema_json import arrow_schema_from_json, arrow_schema_to_json
 from holdfast.stores.base import ObjectInfo
 from holdfast.table.contract import TableRecord
-from holdfast.table.files import ListedFile, file_opener, name_path_in_errors
+from holdfast.table.files import ListedFile, add_path_to_errors, file_opener
 from holdfast.table.partition import parse_partition_path
-from holdfast.table.partition_values import parse_values
+from holdfast.table.partition_values import parse_partition_values
 from holdfast.table.widening import AppendRules, MismatchError, make_fields_nullable, map_by_folded_name, merge_fields
 from holdfast.wording import OR_OVERWRITE
 
@@ -59,7 +59,7 @@ def _table_field(column: pa.Field) -> Mapping[str, Any]:
     return found
 
 
-def is_stored_plainly(schema: pa.Schema, fields: Fields) -> bool:
+def has_expected_arrow_types(schema: pa.Schema, fields: Fields) -> bool:
     """Check whether a file stores columns with the Arrow types that Holdfast would write for `fields`."""
     ours = arrow_schema_from_json(json.dumps({"type": "struct", "fields": fields}))
     return all(_stored_field(one).type == _stored_field(other).type for one, other in zip(schema, ours, strict=True))
@@ -82,7 +82,7 @@ def _stored_field(field: pa.Field) -> pa.Field:
 _BITS = 256
 
 
-class Fingerprint:
+class FileSetFingerprint:
     """A number that identifies a set of files by their paths, sizes and times, regardless of their order."""
 
     def __init__(self) -> None:
@@ -102,8 +102,8 @@ class Fingerprint:
 
 
 def compute_fingerprint(files: Iterable[tuple[str, ObjectInfo]]) -> str:
-    """Return the fingerprint of the files in a complete listing that Holdfast did not write; see `Fingerprint`."""
-    found = Fingerprint()
+    """Return the fingerprint of the files in a listing that Holdfast did not write; see `FileSetFingerprint`."""
+    found = FileSetFingerprint()
     deque(found.passing(files), maxlen=0)
     return found.text()
 
@@ -141,11 +141,11 @@ def _read_columns(
     open_file = file_opener(ctx)
 
     def look(file: ListedFile) -> tuple[ListedFile, Fields, bool]:
-        with name_path_in_errors(file.path), open_file(file) as source:
+        with add_path_to_errors(file.path), open_file(file) as source:
             schema = file_format.read_schema(source, options)
             check_unique_names(schema)
             found = arrow_to_table_fields(schema)
-            return file, found, is_stored_plainly(schema, found)
+            return file, found, has_expected_arrow_types(schema, found)
 
     plain = True
     rules = AppendRules(file_format=file_format, merge=True, written=True)
@@ -173,7 +173,7 @@ def _read_columns(
     return [*(column for column, _ in columns.values()), *directories], plain
 
 
-def find_existing(
+def infer_existing_table(
     ctx: CommitContext, given: TableRecord, schema: pa.Schema, options: FormatOptions, *, limit: int | None = None
 ) -> TableRecord | None:
     """Inspect the files at a destination that has no log, and return them as a table; None if it has no files.
@@ -187,7 +187,7 @@ def find_existing(
     Raises:
         InvalidRequestError: the files are not a table, or the rows cannot be added to it; the error says why.
     """
-    others = Fingerprint()
+    others = FileSetFingerprint()
     listed = others.passing(iter_visible(ctx.store, ctx.prefix))
     files = (VisibleFile(path, info.size_bytes, info.etag) for path, info in listed if info.size_bytes)
     first = next(files, None)
@@ -215,7 +215,7 @@ def find_existing(
         )
     fields, plain = _read_columns(ctx, alike, file_format, options, replace(given, partition_by=directories))
     deque(alike, maxlen=0)
-    _require_values(values, directories, schema)
+    _require_partition_values(values, directories, schema)
     return replace(record, fields=fields, adopted=others.text() if plain and limit is None else "")
 
 
@@ -257,11 +257,11 @@ def _sniff_format(ctx: CommitContext, file: VisibleFile) -> str | None:
     return format_of_bytes(ctx.store.get(ctx.key(file.path), 0, min(longest, file.size_bytes), file.etag))
 
 
-def _require_values(values: Sequence[set[str | None]], directories: Sequence[str], schema: pa.Schema) -> None:
+def _require_partition_values(values: Sequence[set[str | None]], directories: Sequence[str], schema: pa.Schema) -> None:
     """Check that the value of each directory fits the type of its column exactly; if not, readers would fail."""
     folded = {name.lower(): name for name in schema.names}
     for name, seen in zip(directories, values, strict=True):
         column = folded.get(name.lower())
         if column is None:
             continue
-        parse_values(sorted(value for value in seen if value is not None), schema.field(column).type, column)
+        parse_partition_values(sorted(value for value in seen if value is not None), schema.field(column).type, column)

@@ -126,7 +126,7 @@ def file_opener(ctx: CommitContext) -> Callable[[ListedFile], BinaryIO]:
 
 
 @contextlib.contextmanager
-def name_path_in_errors(path: str) -> Iterator[None]:
+def add_path_to_errors(path: str) -> Iterator[None]:
     """Name a file in the errors that the block raises about its content.
 
     Raises:

@@ -18,7 +18,7 @@ import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats.columns.types import check_unique_names, kind_of_column
-from holdfast.table.partition_values import parse_values, partition_texts
+from holdfast.table.partition_values import format_partition_values, parse_partition_values
 from holdfast.wording import suggest_nearest
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -72,7 +72,7 @@ def directory_name(column: str, value: str | None) -> str:
     return name
 
 
-def canonical_directory(directory: str, schema: pa.Schema) -> str:
+def normalize_partition_directory(directory: str, schema: pa.Schema) -> str:
     """Return Holdfast's name for a partition directory that another writer may have named differently.
 
     Other writers use ``month=01``, or escape more characters. Such names mean the same partition. A directory whose
@@ -85,8 +85,8 @@ def canonical_directory(directory: str, schema: pa.Schema) -> str:
         if name is None:
             return directory
         try:
-            values = parse_values([text], schema.field(name).type, name)
-            segments.append(directory_name(name, partition_texts(values, name)[0]))
+            values = parse_partition_values([text], schema.field(name).type, name)
+            segments.append(directory_name(name, format_partition_values(values, name)[0]))
         except InvalidRequestError:
             return directory
     return "/".join(segments) if segments else directory
@@ -209,7 +209,7 @@ class PartitionSplitter:
             return
         data = batch.select(self._data_names)
         columns = [self._encode_column(name, batch.column(name)) for name in self.columns]
-        combined = _combine_codes(columns)
+        combined = _combine_partition_codes(columns)
         groups = pc.dictionary_encode(combined)
         if len(groups.dictionary) == 1:
             yield _directory_of_row(columns, 0), data
@@ -227,11 +227,11 @@ class PartitionSplitter:
             column = column.cast(column.type.value_type)
         encoded = pc.dictionary_encode(column, null_encoding="encode")
         return _ColumnCodes(
-            encoded.indices, [directory_name(name, text) for text in partition_texts(encoded.dictionary, name)]
+            encoded.indices, [directory_name(name, text) for text in format_partition_values(encoded.dictionary, name)]
         )
 
 
-def _combine_codes(columns: Sequence[_ColumnCodes]) -> Any:
+def _combine_partition_codes(columns: Sequence[_ColumnCodes]) -> Any:
     """Return a number for each row, so that two rows have the same number if they belong to the same partition."""
     combined = columns[0].indices.cast(pa.int64())
     for codes in columns[1:]:

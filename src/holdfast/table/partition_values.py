@@ -16,10 +16,10 @@ from holdfast.errors import InvalidRequestError
 from holdfast.formats.columns.dates import check_years
 
 
-def partition_texts(values: Any, column: str = "") -> list[str | None]:
+def format_partition_values(values: Any, column: str = "") -> list[str | None]:
     """Convert each value of an array to a string. Pass distinct values only: this is a Python loop over them.
 
-    Guarantee: `parse_values` restores the values from the strings.
+    Guarantee: `parse_partition_values` restores the values from the strings.
 
     Args:
         values: the values; `partition.resolve_partition_columns` must accept their type.
@@ -40,8 +40,8 @@ def partition_texts(values: Any, column: str = "") -> list[str | None]:
     return texts
 
 
-def parse_values(texts: Sequence[str | None], kind: pa.DataType, column: str) -> Any:
-    """Parse strings that `partition_texts` or other writers produced into an array of the type.
+def parse_partition_values(texts: Sequence[str | None], kind: pa.DataType, column: str) -> Any:
+    """Parse strings that `format_partition_values` or other writers produced into an array of the type.
 
     Args:
         texts: the unescaped values of directories; None for null.
@@ -71,7 +71,7 @@ _NUMBER = r"NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[fFdD]?|0[xX].*"
 _OTHER = re.compile(rf"[\x00-\x20]*[+-]?(?:{_NUMBER}|\d{{4,7}}-\d\d-\d\d.*)[\x00-\x20]*", re.DOTALL)
 
 
-def infer_type(texts: Sequence[str | None]) -> pa.DataType:
+def infer_partition_type(texts: Sequence[str | None]) -> pa.DataType:
     """Return the type that Spark infers for a partition column: int, long, date or string; null for only nulls.
 
     Args:

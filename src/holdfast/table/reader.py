@@ -26,9 +26,9 @@ from holdfast.errors import InvalidRequestError
 from holdfast.formats import FileFormat, FormatOptions, RowFilter, require_all
 from holdfast.formats.columns.conversion import filter_rows
 from holdfast.table.files import ListedFile as ListedFile
-from holdfast.table.files import name_path_in_errors
+from holdfast.table.files import add_path_to_errors
 from holdfast.table.partition import parse_partition_path, raw_partition_values
-from holdfast.table.partition_values import infer_type, parse_values
+from holdfast.table.partition_values import infer_partition_type, parse_partition_values
 from holdfast.wording import suggest_nearest
 
 _MIB = 1024 * 1024
@@ -132,15 +132,15 @@ def read_schema(
     values = [raw_partition_values(path, partition_by) for path in directories]
     if not (first.size_bytes or settings.file_format.is_text):
         raise InvalidRequestError("the schema is unknown, every file is empty: give a schema, or check the URL")
-    with name_path_in_errors(first.path), open_file(first) as source:
+    with add_path_to_errors(first.path), open_file(first) as source:
         found = settings.file_format.read_schema(source, settings.options)
-    inferred = {name: pa.field(name, infer_type([row[name] for row in values])) for name in partition_by}
+    inferred = {name: pa.field(name, infer_partition_type([row[name] for row in values])) for name in partition_by}
     folded = {name.lower(): field for name, field in inferred.items()}
     fields = [folded.pop(field.name.lower(), field) for field in found]
-    return _require_unambiguous(TableSchema(pa.schema([*fields, *folded.values()]), partition_by))
+    return _require_unique_column_names(TableSchema(pa.schema([*fields, *folded.values()]), partition_by))
 
 
-def _require_unambiguous(table: TableSchema) -> TableSchema:
+def _require_unique_column_names(table: TableSchema) -> TableSchema:
     twice = next((name for name, count in Counter(table.schema.names).items() if count > 1), None)
     if twice is not None:
         raise InvalidRequestError(
@@ -166,7 +166,7 @@ def plan_splits(
         if file.size_bytes <= settings.split_bytes:
             splits.append(ReadSplit(file))
             continue
-        with name_path_in_errors(file.path), open_file(file) as source:
+        with add_path_to_errors(file.path), open_file(file) as source:
             groups = settings.file_format.plan_splits(source, settings.options, settings.split_bytes)
         splits.extend(ReadSplit(file, None if group is None else tuple(group)) for group in groups)
     return splits
@@ -181,7 +181,7 @@ def _prune_files(
         return files
     rows = [_partition_values_of(file, schema) for file in files]
     columns = [
-        parse_values([row[index] for row in rows], schema.schema.field(name).type, name)
+        parse_partition_values([row[index] for row in rows], schema.schema.field(name).type, name)
         for index, name in enumerate(schema.partition_by)
     ]
     numbered = pa.record_batch(
@@ -255,8 +255,8 @@ def read_splits(
     whole_schema = pa.schema([schema.schema.field(name) for name in wanted])
     for split in splits:
         settings = settings_of(split.file.path)
-        constants = _partition_constants(split.file, schema)
-        with name_path_in_errors(split.file.path), open_file(split.file) as source:
+        constants = _make_partition_constants(split.file, schema)
+        with add_path_to_errors(split.file.path), open_file(split.file) as source:
             for batch in settings.file_format.read_batches(
                 source, data_schema, from_file, early, settings.options, split.row_groups
             ):
@@ -268,11 +268,11 @@ def read_splits(
                         yield whole
 
 
-def _partition_constants(file: VisibleFile, schema: TableSchema) -> dict[str, Any]:
+def _make_partition_constants(file: VisibleFile, schema: TableSchema) -> dict[str, Any]:
     """Return the values of a file's partition columns, as arrays of length one."""
     texts = _partition_values_of(file, schema)
     return {
-        name: parse_values([text], schema.schema.field(name).type, name)
+        name: parse_partition_values([text], schema.schema.field(name).type, name)
         for name, text in zip(schema.partition_by, texts, strict=True)
     }
 

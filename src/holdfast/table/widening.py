@@ -2,7 +2,7 @@
 
 ``holds(wide, narrow)`` is true if every value of `narrow` can be represented exactly in `wide`. Integers widen to
 larger integers, float to double, integers up to 32 bits to double, decimals to decimals with no fewer digits on either
-side of the point, and a column of nulls to any type (`read_exactly` covers files with such a column). Source: the
+side of the point, and a column of nulls to any type (`can_read_exactly` covers files with such a column). Source: the
 widening that Spark 4's Parquet reader supports (SPARK-40876), as far as it changes no value.
 """
 
@@ -59,7 +59,7 @@ def map_by_folded_name(fields: Sequence[Mapping[str, Any]]) -> dict[str, Mapping
     return {str(field["name"]).lower(): field for field in fields}
 
 
-def fits_exactly(wide: SparkType, narrow: SparkType) -> bool:
+def can_represent_exactly(wide: SparkType, narrow: SparkType) -> bool:
     """Check whether every value of the atomic type `narrow` can be represented exactly in `wide`."""
     if wide == narrow or narrow == "void":
         return True
@@ -77,7 +77,7 @@ def fits_exactly(wide: SparkType, narrow: SparkType) -> bool:
     return False
 
 
-def read_exactly(file_format: FileFormat[Any], wide: SparkType, narrow: SparkType) -> bool:
+def can_read_exactly(file_format: FileFormat[Any], wide: SparkType, narrow: SparkType) -> bool:
     """Check whether values that files of this format store with the atomic type `narrow` can be read exactly as `wide`.
 
     Text does not distinguish float from double: the ``0.1`` of a float column would become a double with a different
@@ -85,7 +85,7 @@ def read_exactly(file_format: FileFormat[Any], wide: SparkType, narrow: SparkTyp
     """
     if narrow == "void" and wide != "void":
         return file_format.void_becomes_any
-    return fits_exactly(wide, narrow) and not (file_format.is_text and narrow == "float" and wide != "float")
+    return can_represent_exactly(wide, narrow) and not (file_format.is_text and narrow == "float" and wide != "float")
 
 
 def merge_types(path: str, known: SparkType, given: SparkType, rules: AppendRules) -> SparkType:
@@ -99,9 +99,9 @@ def merge_types(path: str, known: SparkType, given: SparkType, rules: AppendRule
     """
     kinds = _kind_of_type(known), _kind_of_type(given)
     if kinds[0] != kinds[1]:
-        if given == "void" and (not rules.written or read_exactly(rules.file_format, known, given)):
+        if given == "void" and (not rules.written or can_read_exactly(rules.file_format, known, given)):
             return known
-        widens = known == "void" and read_exactly(rules.file_format, given, known)
+        widens = known == "void" and can_read_exactly(rules.file_format, given, known)
         if widens and rules.merge:
             return given
         raise MismatchError(path, type_text(known), type_text(given), needs_merge=widens)
@@ -116,10 +116,10 @@ def merge_types(path: str, known: SparkType, given: SparkType, rules: AppendRule
         return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
     if known == given:
         return known
-    fits = read_exactly(rules.file_format, known, given) if rules.written else fits_exactly(known, given)
+    fits = can_read_exactly(rules.file_format, known, given) if rules.written else can_represent_exactly(known, given)
     if fits:
         return known
-    widens = read_exactly(rules.file_format, given, known)
+    widens = can_read_exactly(rules.file_format, given, known)
     if widens and rules.merge:
         return given
     raise MismatchError(path, type_text(known), type_text(given), needs_merge=widens)

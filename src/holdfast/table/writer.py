@@ -219,7 +219,7 @@ class TableWriter:
             return
         self._gathered.add(batch)
         if self._gathered.bytes >= self._gather_bytes or self._gathered.rows >= _GATHER_ROWS:
-            self._split_gathered()
+            self._write_gathered_rows()
 
     def close(self) -> WriteCounts:
         """Write all buffered rows, and end all files.
@@ -227,7 +227,7 @@ class TableWriter:
         Returns:
             Counts of what was written. The row count of each file was passed to the attempt.
         """
-        self._split_gathered()
+        self._write_gathered_rows()
         if self._files == 0 and not self._unfinished and self._settings.write_empty_file:
             self._unfinished[""] = _UnfinishedFile(BatchBuffer(self._splitter.data_schema))
         for directory in list(self._unfinished):
@@ -246,7 +246,7 @@ class TableWriter:
                 if file.output is not None:
                     stack.callback(file.output.discard)
 
-    def _split_gathered(self) -> None:
+    def _write_gathered_rows(self) -> None:
         if self._gathered.rows:
             for batch in self._gathered.take().combine_chunks().to_batches():
                 for directory, rows in self._splitter.split(batch):
@@ -273,7 +273,7 @@ class TableWriter:
             if file.rows == most or self._has_reached_target_size(file):
                 self._end_file(directory)
             while self._buffered_bytes > self._settings.buffer_bytes:
-                self._end_largest(list(self._unfinished))
+                self._close_largest_file(list(self._unfinished))
             rows = rows.slice(part.num_rows)
 
     def _has_reached_target_size(self, file: _UnfinishedFile) -> bool:
@@ -288,7 +288,7 @@ class TableWriter:
     def _open_output(self, directory: str, file: _UnfinishedFile) -> _OutputFile:
         opened = [name for name, other in self._unfinished.items() if other.output is not None]
         if len(opened) >= self._settings.max_open_files:
-            self._end_largest(opened)
+            self._close_largest_file(opened)
         name = self._attempt.file_name(self._extension)
         path = f"{directory}/{name}" if directory else name
         output = _OutputFile(path, self._attempt.open(path))
@@ -303,7 +303,7 @@ class TableWriter:
             output.writer.write(batch)
         return output
 
-    def _end_largest(self, among: list[str]) -> None:
+    def _close_largest_file(self, among: list[str]) -> None:
         # If several files have the same bytes (formats that buffer nothing), end the one with the most rows, because
         # small files may still grow.
         self._end_file(

@@ -21,9 +21,9 @@ from typing import Generic, TypeVar
 
 from holdfast.errors import HoldfastError, InvalidRequestError, UnavailableError
 from holdfast.runtime import Clock, SystemClock
-from holdfast.runtime.process import RenewedOnFork
+from holdfast.runtime.process import ForkAwareObject
 from holdfast.transactions.base import Backend, Commit, LockedTransaction, Outcome, Record, ScanPage, SnapshotReader
-from holdfast.transactions.pool import Permits
+from holdfast.transactions.pool import FairSemaphore
 from holdfast.transactions.validation import count_independent, keys_of_commit
 
 Q = TypeVar("Q")
@@ -64,13 +64,13 @@ class GroupCommit(Backend):
         self._inner = inner
         self.reads_ahead = inner.reads_ahead
         self._clock = clock or SystemClock()
-        self._commits: Combiner[Commit, Outcome | None] = Combiner(
-            self._commit_together, limit=_MOST_COMMITS, take=_group_size, clock=self._clock
+        self._commits: RequestCombiner[Commit, Outcome | None] = RequestCombiner(
+            self._commit_as_group, limit=_MOST_COMMITS, take=_group_size, clock=self._clock
         )
-        self._reads: Combiner[Collection[bytes], dict[bytes, Record] | None] = Combiner(
+        self._reads: RequestCombiner[Collection[bytes], dict[bytes, Record] | None] = RequestCombiner(
             self._read_together, limit=_MOST_READS, leaders=_READERS
         )
-        self._beside = Permits(max(1, min(_BESIDE, inner.connections - 1)))  # leaves a connection for the others
+        self._beside = FairSemaphore(max(1, min(_BESIDE, inner.connections - 1)))  # leaves a connection for the others
         self._held: frozenset[bytes] = frozenset()  # keys of commits that wait, because others hold one of them
 
     # --- reads --------------------------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ class GroupCommit(Backend):
             return self._inner.commit(commit)
         is_free = not self._held or self._held.isdisjoint(keys_of_commit(commit))
         outcome = self._commits.submit(commit) if is_free else None
-        return self._commit_alone(commit) if outcome is None else outcome
+        return self._commit_outside_group(commit) if outcome is None else outcome
 
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
         return self._inner.commit_group(commits)
@@ -105,7 +105,7 @@ class GroupCommit(Backend):
     def commit_and_read(self, commit: Commit, keys: Collection[bytes]) -> tuple[Outcome, dict[bytes, Record] | None]:
         return self._inner.commit_and_read(commit, keys) if _is_main_thread() else (self.commit(commit), None)
 
-    def _commit_together(self, commits: Sequence[Commit]) -> Sequence[Outcome | None]:
+    def _commit_as_group(self, commits: Sequence[Commit]) -> Sequence[Outcome | None]:
         """Commit a group; return None for each member if one is refused, or has to wait for a lock of others."""
         if len(commits) == 1:
             return self._inner.try_commit_group(commits, _PATIENCE_S) or [None]
@@ -115,7 +115,7 @@ class GroupCommit(Backend):
             found = None
         return found or [None] * len(commits)
 
-    def _commit_alone(self, commit: Commit) -> Outcome:
+    def _commit_outside_group(self, commit: Commit) -> Outcome:
         """Commit beside the groups. If others hold a lock, wait for it as long as the database does."""
         found = self._inner.try_commit_group([commit], _HURRY_S)
         if found is not None:
@@ -180,7 +180,7 @@ class _QueuedRequest(Generic[Q, A]):
         self.wake.acquire()
 
 
-class Combiner(RenewedOnFork, Generic[Q, A]):
+class RequestCombiner(ForkAwareObject, Generic[Q, A]):
     """Runs a function over batches of requests that several threads submit concurrently.
 
     A caller that finds no leader becomes the leader: it runs the function over all waiting requests, up to the limit,
@@ -236,12 +236,12 @@ class Combiner(RenewedOnFork, Generic[Q, A]):
         if not own.leads:
             own.wake.acquire()
         if not own.is_done:
-            self._lead_batches(own)
+            self._run_batches_as_leader(own)
         if own.error is not None:
             raise own.error
         return own.answer  # type: ignore[return-value]  # set when the request is done
 
-    def _lead_batches(self, own: _QueuedRequest[Q, A]) -> None:
+    def _run_batches_as_leader(self, own: _QueuedRequest[Q, A]) -> None:
         """Run batches until the own request is done, then hand over the lead."""
         while not own.is_done:
             if self._clock is not None and len(self._queue) < self._last_size:

@@ -2,8 +2,8 @@
 
 An interrupt, by Ctrl-C for example, is an exception that the handler of a signal raises between any two instructions of
 the main thread. It may come after a lock was acquired and before the block begins that would release it; in
-`threading.Condition`, even inside a ``with`` statement. So here a place is held by an object, a `Permit`, and is free
-when that object does not exist anymore. The short sections of this module are guarded by a lock whose ``with``
+`threading.Condition`, even inside a ``with`` statement. So here a place is held by an object, a `SemaphorePermit`, and
+is free when that object does not exist anymore. The short sections of this module are guarded by a lock whose ``with``
 statement an interrupt cannot cut in two; what gives something back may be called again, and is called twice.
 
 A collection of garbage may end a forgotten generator, and so give back its permit, in the middle of such a section of
@@ -23,7 +23,7 @@ from typing import Generic, Protocol, TypeVar
 
 from holdfast.errors import UnavailableError
 from holdfast.runtime import Clock
-from holdfast.runtime.process import RenewedOnFork, keep_inherited
+from holdfast.runtime.process import ForkAwareObject, keep_inherited_connections_alive
 
 _LONGEST_NAP_S = 0.05
 """A waiting caller looks again after so long: nothing wakes it when the caller before it was interrupted."""
@@ -32,8 +32,8 @@ _IDLE_S = 30.0
 """A connection that was idle for so long is not used again: a server, or something in between, may have ended it."""
 
 
-class Permit:
-    """A permit of one caller of `Permits`, or its place in the queue. Dropping the last reference to it releases it."""
+class SemaphorePermit:
+    """A permit of a `FairSemaphore`, or a place in its queue. Dropping the last reference to it releases it."""
 
     __slots__ = ("__weakref__", "wake")
 
@@ -42,7 +42,7 @@ class Permit:
         self.wake.acquire()
 
 
-class Permits(RenewedOnFork):
+class FairSemaphore(ForkAwareObject):
     """A semaphore that lets `count` callers work at the same time, first come, first served.
 
     After a fork, the child starts with all permits free.
@@ -55,26 +55,26 @@ class Permits(RenewedOnFork):
 
     def _renew(self) -> None:
         self._mutex = threading.RLock()
-        self._line: list[weakref.ref[Permit]] = []  # the first ones have their permits
+        self._line: list[weakref.ref[SemaphorePermit]] = []  # the first ones have their permits
 
     @contextmanager
     def hold(self, clock: Clock, timeout_s: float) -> Iterator[bool]:
         """Hold a permit in a ``with`` block. Yield whether one was free in time; False also if `is_closed` is set."""
-        permit = Permit()
+        permit = SemaphorePermit()
         try:
             try:
                 yield self._wait_for_permit(permit, clock, timeout_s)
             finally:
-                self._leave_line(permit)
+                self._leave_waiting_queue(permit)
         except BaseException:
-            self._leave_line(permit)  # the first call may have been interrupted
+            self._leave_waiting_queue(permit)  # the first call may have been interrupted
             raise
 
     def count_holders(self) -> int:
         """Return how many callers hold a permit."""
         return min(self._count, len(self._alive_permits()))
 
-    def _wait_for_permit(self, permit: Permit, clock: Clock, timeout_s: float) -> bool:
+    def _wait_for_permit(self, permit: SemaphorePermit, clock: Clock, timeout_s: float) -> bool:
         """Wait in line for a permit."""
         with self._mutex:
             self._line = [*map(weakref.ref, self._alive_permits()), weakref.ref(permit)]
@@ -89,10 +89,10 @@ class Permits(RenewedOnFork):
             permit.wake.acquire(timeout=min(left_s, _LONGEST_NAP_S))
         return False
 
-    def _alive_permits(self) -> list[Permit]:
+    def _alive_permits(self) -> list[SemaphorePermit]:
         return [found for one in self._line if (found := one()) is not None]
 
-    def _leave_line(self, permit: Permit) -> None:
+    def _leave_waiting_queue(self, permit: SemaphorePermit) -> None:
         """Leave the line, and wake the next caller. May be called again."""
         with self._mutex:
             alive = [one for one in self._alive_permits() if one is not permit]
@@ -122,7 +122,7 @@ class PooledConnection(Protocol):
 C = TypeVar("C", bound=PooledConnection)
 
 
-class Pool(RenewedOnFork, Generic[C]):
+class Pool(ForkAwareObject, Generic[C]):
     """A pool of the connections of one process, which are opened when they are needed.
 
     Guarantee: a forked child opens its own connections, and never touches its parent's, even one that was lent during
@@ -139,12 +139,12 @@ class Pool(RenewedOnFork, Generic[C]):
         self._size = size
         self._clock = clock
         self._timeout_s = timeout_s
-        self._permits = Permits(size)
+        self._permits = FairSemaphore(size)
         self._idle: deque[tuple[float, C]] = deque()  # when it was used last, the latest at the right end
         super().__init__()
 
     def _renew(self) -> None:
-        keep_inherited(*self._idle)
+        keep_inherited_connections_alive(*self._idle)
         self._idle = deque()
 
     @property
@@ -175,7 +175,7 @@ class Pool(RenewedOnFork, Generic[C]):
                 )
             try:
                 try:
-                    self._find_idle(lent)
+                    self._take_idle_connection(lent)
                     if not lent:
                         lent.append(self._connect())
                     yield lent[0]
@@ -186,7 +186,7 @@ class Pool(RenewedOnFork, Generic[C]):
                 self._give_back(lent, pid, is_clean=False)  # the first call may have been interrupted
                 raise
 
-    def _find_idle(self, lent: list[C]) -> None:
+    def _take_idle_connection(self, lent: list[C]) -> None:
         """Take the connection that was used last; close those that were idle for too long."""
         oldest_s = self._clock.elapsed_s() - _IDLE_S
         with suppress(IndexError):
@@ -200,7 +200,7 @@ class Pool(RenewedOnFork, Generic[C]):
     def _give_back(self, lent: list[C], pid: int, *, is_clean: bool) -> None:
         """Keep the connection for others, unless it is broken. May be called again."""
         if pid != os.getpid():
-            keep_inherited(*lent)
+            keep_inherited_connections_alive(*lent)
             lent.clear()
         try:
             if lent and not is_clean:

@@ -8,10 +8,10 @@ database of a URL, as an entry point, one per scheme::
 
 Write every method of `base.Backend`, also `snapshot` and `begin_locked_transaction`, which namespaces, units and the
 command line call. Copy `mysql/` if the database offers READ COMMITTED. With SERIALIZABLE, do what
-`SqliteBackend._apply_group` does, and repeat serialization failures (`sql.retry_pauses`), but not those of a locked
-transaction that has returned what it read: it may only fail with `DeadlockError`, or it needs READ COMMITTED. Look up
-lost replies (`sql.find_outcome`, table ``sessions``). The backend has to pass the acceptance suite in
-tests/conformance/backends, which is not installed: its tests import it from a checkout, as
+`SqliteBackend._apply_group` does, and repeat serialization failures (`sql.iter_retries_until_timeout`), but not those
+of a locked transaction that has returned what it read: it may only fail with `DeadlockError`, or it needs READ
+COMMITTED. Look up lost replies (`sql.find_outcome`, table ``sessions``). The backend has to pass the acceptance suite
+in tests/conformance/backends, which is not installed: its tests import it from a checkout, as
 tests/conformance/test_backends.py does.
 """
 
@@ -195,7 +195,7 @@ def public_url(url: str) -> str:
         urlsplit(url)
     except ValueError:
         return "(not a url)"
-    shown = rest if _has_no_login(scheme, rest) else rest.rpartition("@")[2]
+    shown = rest if _is_at_sign_in_path(scheme, rest) else rest.rpartition("@")[2]
     place, _, query = shown.partition("?")
     schema = [value for name, value in parse_query(query) if name == "schema" and value.isidentifier()]
     return f"{scheme}://{place}" + (f"?schema={schema[0]}" if len(schema) == 1 else "")
@@ -204,12 +204,12 @@ def public_url(url: str) -> str:
 def has_password(url: str) -> bool:
     """Return whether the URL of a database has a password; true in doubt, as if one contains ``@ / ? #``."""
     scheme, _, rest = url.partition("://")
-    login = "" if _has_no_login(scheme, rest) else rest.rpartition("@")[0]
+    login = "" if _is_at_sign_in_path(scheme, rest) else rest.rpartition("@")[0]
     names = (name.lower() for name, _ in parse_query(rest.partition("?")[2]))
     return ":" in login or any(name.endswith(_SECRET_OPTIONS) for name in names)
 
 
-def _has_no_login(scheme: str, rest: str) -> bool:
+def _is_at_sign_in_path(scheme: str, rest: str) -> bool:
     """Check whether an ``@`` in the URL is part of a path."""
     return scheme in _WITHOUT_LOGIN and rest.startswith("/")
 

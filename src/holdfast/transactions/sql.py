@@ -86,7 +86,7 @@ def page_of_rows(rows: Sequence[Sequence[Any]], limit: int, guards: dict[bytes, 
 
 
 # --- servers that go away ---------------------------------------------------------------------------------------------
-def retry_pauses(environment: Environment, timeout_s: float) -> Iterator[None]:
+def iter_retries_until_timeout(environment: Environment, timeout_s: float) -> Iterator[None]:
     """Yield once for each attempt until the time is up, and sleep between attempts, with backoff and jitter."""
     deadline_s = environment.clock.elapsed_s() + timeout_s
     yield
@@ -115,7 +115,7 @@ def find_outcome(
             machine was suspended, that the server may have deleted the outcome.
     """
     cause: HoldfastError | None = None
-    for _ in retry_pauses(environment, timeout_s):
+    for _ in iter_retries_until_timeout(environment, timeout_s):
         if pool.is_closed:
             break
         try:

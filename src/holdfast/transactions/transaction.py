@@ -80,12 +80,12 @@ class Transaction:
     def get(self, key: bytes) -> Record | None:
         """Return the record of a key, as the transaction sees it, or None if it does not exist."""
         self._read((key,))
-        return self._record_with_write(key)
+        return self._apply_own_write(key)
 
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
         """Return the existing records of several keys; those that were not read before come from one snapshot."""
         self._read(keys)
-        return {key: record for key in keys if (record := self._record_with_write(key)) is not None}
+        return {key: record for key in keys if (record := self._apply_own_write(key)) is not None}
 
     def scan(self, start: bytes, end: bytes, limit: int | None = None, *, guard: bytes) -> list[tuple[bytes, Record]]:
         """Return the first `limit` records, or all, whose key is at least `start` and less than `end`, in order.
@@ -112,8 +112,8 @@ class Transaction:
                     self._seen[key] = record
                     fresh.append(key)
             covered = _next_key(page.records[-1][0]) if page.more else end
-            more = page.more and (limit is None or len(self._visible_records(start, covered)) < limit)
-        shown = self._visible_records(start, covered)
+            more = page.more and (limit is None or len(self._list_records_with_writes(start, covered)) < limit)
+        shown = self._list_records_with_writes(start, covered)
         if limit is not None and len(shown) >= limit:
             del shown[limit:]
             covered = min(covered, _next_key(shown[-1][0]))
@@ -244,7 +244,7 @@ class Transaction:
         """Check whether the key is in a range that was read: if it was not seen there, it is absent."""
         return any(one.start <= key < one.end for one in self._ranges)
 
-    def _record_with_write(self, key: bytes) -> Record | None:
+    def _apply_own_write(self, key: bytes) -> Record | None:
         """Return a known record with the transaction's own write."""
         seen = self._seen.get(key)
         if key not in self._writes:
@@ -254,9 +254,9 @@ class Transaction:
             return write
         return Record(ABSENT, b"", write) if seen is None else Record(ABSENT, seen.value, seen.number + write)
 
-    def _visible_records(self, start: bytes, end: bytes) -> list[tuple[bytes, Record]]:
+    def _list_records_with_writes(self, start: bytes, end: bytes) -> list[tuple[bytes, Record]]:
         keys = sorted({key for known in (self._seen, self._writes) for key in known if start <= key < end})
-        return [(key, record) for key in keys if (record := self._record_with_write(key)) is not None]
+        return [(key, record) for key in keys if (record := self._apply_own_write(key)) is not None]
 
 
 def _next_key(key: bytes) -> bytes:

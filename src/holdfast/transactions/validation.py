@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from holdfast.errors import InvalidRequestError
 from holdfast.runtime import Ids
-from holdfast.runtime.process import RenewedOnFork
+from holdfast.runtime.process import ForkAwareObject
 from holdfast.transactions.base import (
     ABSENT,
     MAX_KEY_BYTES,
@@ -286,7 +286,7 @@ _SESSION_BITS = 40
 _NUMBER_BITS = 23
 
 
-class VersionSource(RenewedOnFork):
+class VersionSource(ForkAwareObject):
     """Generates unique record versions: 40 random bits that stand for a session, then a number that counts up.
 
     A version is a positive number of 63 bits. A process starts a new session after 2**23 versions and after a fork.

@@ -24,7 +24,7 @@ from holdfast.errors import (
     UnavailableError,
 )
 from holdfast.records.cell_transaction import CellTransaction, too_many_reads_error
-from holdfast.records.cells import VALUE, name_cell_in_error
+from holdfast.records.cells import VALUE, add_cell_to_error
 from holdfast.records.keys import cell_key, column_bytes, tables_range
 from holdfast.records.row_keys import Row
 from holdfast.records.tables import TableCache
@@ -87,7 +87,7 @@ class _RunResult(NamedTuple):
     failure: BaseException | None = None
 
 
-class _NamedCells(NamedTuple):
+class _DeclaredReads(NamedTuple):
     """How many units, from the first, have named the cells that they will read; the error of the one after them."""
 
     done: int
@@ -95,14 +95,14 @@ class _NamedCells(NamedTuple):
     failure: BaseException | None = None
 
 
-class _ReadAhead(NamedTuple):
+class _PrefetchedRecords(NamedTuple):
     """What was read for units before they run: all that they are known to read."""
 
     units: Collection[bytes]
     records: Mapping[bytes, Record | None]
 
 
-_NOTHING_AHEAD = _ReadAhead((), {})
+_NOTHING_AHEAD = _PrefetchedRecords((), {})
 
 _EXCLUSIVE_UNITS = 100
 """So many units lock exclusively what they read, after one was in a deadlock: several that have read a record, and want
@@ -202,12 +202,12 @@ class UnitExecution:
             return GroupResult(unknown=True)
         if isinstance(outcome, Conflict):
             self.statistics.stale += ran.failure is not None
-            self._require_work_list(outcome)
+            self._require_unchanged_work_list(outcome)
             failure = error_of_refused_add(self.database, commit, outcome) if ran.done == 1 else None
             return (
                 self._conflict_result(outcome.keys)
                 if failure is None
-                else GroupResult(failure=name_cell_in_error(failure))
+                else GroupResult(failure=add_cell_to_error(failure))
             )
         assert isinstance(outcome, Committed), "the commit is in no series"
         if ran.done:
@@ -217,7 +217,7 @@ class UnitExecution:
 
     @contextmanager
     def _begin_transaction(
-        self, locked: bool, ahead: _ReadAhead
+        self, locked: bool, ahead: _PrefetchedRecords
     ) -> Iterator[tuple[CellTransaction, Callable[[Commit, Sequence[Unit]], Outcome]]]:
         most = self.settings.max_reads
         if locked or self.settings.buffering == SERVER:
@@ -226,7 +226,7 @@ class UnitExecution:
             self._exclusive = max(0, self._exclusive - 1)
             with self.database.begin_locked_transaction() as transaction:
                 measured = MeasuredReads(transaction, self._reading)
-                tables = self._tables.reading_through(UnlockedReads(measured)).get
+                tables = self._tables.with_reader(UnlockedReads(measured)).get
                 cells = CellTransaction(LockedReads(measured, exclusive=exclusive), tables, most)
                 yield cells, lambda commit, following: self._measure_commit(lambda: transaction.apply(commit))
         else:
@@ -242,7 +242,7 @@ class UnitExecution:
             return self._measure_commit(lambda: self.database.commit(commit))
         outcome, records = self._measure_commit(lambda: self.database.commit_and_read(commit, keys))
         if records is not None:
-            self._ahead = _ReadAhead({unit.id for unit in following}, {key: records.get(key) for key in keys})
+            self._ahead = _PrefetchedRecords({unit.id for unit in following}, {key: records.get(key) for key in keys})
         return outcome
 
     def _measure_commit(self, commit: Callable[[], T]) -> T:
@@ -275,7 +275,7 @@ class UnitExecution:
     def _cell_key(self, table: str, row: Row, column: str = VALUE) -> bytes:
         return cell_key(self._tables.get(table).id, row, column_bytes(column))
 
-    def _run_units(self, cells: CellTransaction, units: Sequence[Unit], ahead: _ReadAhead) -> _RunResult:
+    def _run_units(self, cells: CellTransaction, units: Sequence[Unit], ahead: _PrefetchedRecords) -> _RunResult:
         named = _RunResult(len(units))
         if not all(unit.id in ahead.units for unit in units):
             found = self._ask_for_cells(units, cells.cell_key)
@@ -301,7 +301,7 @@ class UnitExecution:
         transaction = UnitTransaction(cells, self._emit_to)
         clock = self.environment.clock
         before_s, calls_s = clock.elapsed_s(), self._calls_s
-        error = self._call_limited(partial(_run_function, self._function, transaction, unit))
+        error = self._call_with_timeout(partial(_run_function, self._function, transaction, unit))
         transaction.end()
         self.statistics.function_s += clock.elapsed_s() - before_s - (self._calls_s - calls_s)
         failure = transaction.failure
@@ -311,7 +311,7 @@ class UnitExecution:
             raise failure
         return error
 
-    def _call_limited(self, call: Callable[[], object]) -> BaseException | None:
+    def _call_with_timeout(self, call: Callable[[], object]) -> BaseException | None:
         """Call what a user has written; return its error."""
         try:
             self.alarm.limit(self.settings.timeout_s, call)
@@ -326,15 +326,15 @@ class UnitExecution:
             return error
         return None
 
-    def _ask_for_cells(self, units: Sequence[Unit], key_of: Callable[..., bytes]) -> _NamedCells:
+    def _ask_for_cells(self, units: Sequence[Unit], key_of: Callable[..., bytes]) -> _DeclaredReads:
         """Ask which cells units will read."""
         if self._reads is None:
-            return _NamedCells(len(units))
+            return _DeclaredReads(len(units))
         reads, most = self._reads, self.settings.max_reads
         wanted: list[bytes] = []
         for count, unit in enumerate(units):
             cells_of_unit: list[Cell] = []
-            failure = self._call_limited(partial(_name_cells, reads, unit, most, cells_of_unit))
+            failure = self._call_with_timeout(partial(_list_declared_reads, reads, unit, most, cells_of_unit))
             if failure is None:
                 try:
                     wanted += [key_of(*cell) for cell in cells_of_unit]
@@ -343,10 +343,10 @@ class UnitExecution:
                 except (HoldfastError, TypeError) as error:
                     failure = error
             if failure is not None:
-                return _NamedCells(count, wanted, failure)
+                return _DeclaredReads(count, wanted, failure)
             if len(wanted) >= _MOST_READ:
-                return _NamedCells(count + 1, wanted)
-        return _NamedCells(len(units), wanted)
+                return _DeclaredReads(count + 1, wanted)
+        return _DeclaredReads(len(units), wanted)
 
     def _conflict_result(self, keys: tuple[bytes, ...]) -> GroupResult:
         self.statistics.conflicts += 1
@@ -355,7 +355,7 @@ class UnitExecution:
             self._tables.forget()
         return GroupResult(conflict=keys)
 
-    def _require_work_list(self, outcome: Conflict) -> None:
+    def _require_unchanged_work_list(self, outcome: Conflict) -> None:
         """Check that a conflict is not about the definition of the work list: it would occur again in every attempt.
 
         Raises:
@@ -383,7 +383,7 @@ def _run_function(function: UnitFunction, transaction: UnitTransaction, unit: Un
     )
 
 
-def _name_cells(reads: UnitReads, unit: Unit, most: int, found: list[Cell]) -> None:
+def _list_declared_reads(reads: UnitReads, unit: Unit, most: int, found: list[Cell]) -> None:
     """Ask which cells a unit will read.
 
     Raises:

@@ -75,7 +75,7 @@ class JobInput:
         return found.hexdigest()
 
 
-def survey_task(row_ids: Iterable[bytes], *, repeats: bool) -> TaskInput:
+def digest_task_units(row_ids: Iterable[bytes], *, repeats: bool) -> TaskInput:
     """Count and digest the units of a task, in a first pass over its rows that runs none of them.
 
     Args:
@@ -86,7 +86,7 @@ def survey_task(row_ids: Iterable[bytes], *, repeats: bool) -> TaskInput:
         InvalidRequestError: a key occurs twice, or the rows are not sorted.
     """
     units, digests = 0, bytearray()
-    for block, digest in _iter_blocks(_iter_distinct_units(row_ids, repeats)):
+    for block, digest in _iter_digested_blocks(_iter_distinct_units(row_ids, repeats)):
         units += len(block)
         digests += digest
     return TaskInput(units, bytes(digests))
@@ -111,7 +111,7 @@ def _iter_distinct_units(row_ids: Iterable[bytes], repeats: bool) -> Iterator[tu
         yield unit_id, unit_id, rows
 
 
-def verify_units(units: Iterable[tuple[Unit, int]], expected: TaskInput) -> Iterator[Unit]:
+def verify_units_unchanged(units: Iterable[tuple[Unit, int]], expected: TaskInput) -> Iterator[Unit]:
     """Yield the units of a task in the second pass over its rows, after comparing them with the first pass.
 
     Guarantee: each yielded unit was in the first pass; if nothing is raised, all units of the first pass were yielded.
@@ -124,7 +124,7 @@ def verify_units(units: Iterable[tuple[Unit, int]], expected: TaskInput) -> Iter
         InvalidRequestError: the units differ from the first pass. Units before the difference may have been yielded.
     """
     seen = 0
-    for block, digest in _iter_blocks((unit, unit.id, rows) for unit, rows in units):
+    for block, digest in _iter_digested_blocks((unit, unit.id, rows) for unit, rows in units):
         if digest != expected.digests[seen : seen + _DIGEST_BYTES]:
             raise _changed_rows_error()
         seen += _DIGEST_BYTES
@@ -140,7 +140,7 @@ def _changed_rows_error() -> InvalidRequestError:
     )
 
 
-def _iter_blocks(units: Iterable[tuple[T, bytes, int]]) -> Iterator[tuple[list[T], bytes]]:
+def _iter_digested_blocks(units: Iterable[tuple[T, bytes, int]]) -> Iterator[tuple[list[T], bytes]]:
     """Yield blocks with their digests.
 
     Args:

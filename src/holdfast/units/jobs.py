@@ -19,8 +19,8 @@ from holdfast.errors import (
     UnavailableError,
 )
 from holdfast.records.batches import read_records
-from holdfast.records.keys import JOB, new_id
-from holdfast.records.row_keys import to_integer
+from holdfast.records.keys import JOB, new_table_id
+from holdfast.records.row_keys import to_python_integer
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Backend, Record, SnapshotReader
 from holdfast.transactions.transaction import Transaction, run_transaction, run_until_known
@@ -30,10 +30,10 @@ from holdfast.units.progress import (
     GONE_FROM_LIST,
     Statistics,
     TaskProgress,
-    counter_key,
-    counter_range,
     progress_key,
     progress_range,
+    unit_count_key,
+    unit_counts_range,
 )
 from holdfast.units.work_list import WorkList
 from holdfast.wording import suggest_nearest
@@ -102,7 +102,7 @@ class Job:
         return self.ended_s is not None
 
     @property
-    def is_fixed(self) -> bool:
+    def is_input_fixed(self) -> bool:
         """Return whether the job accepts no other input anymore: its input is fixed, or it has none (a work list)."""
         return self.units is not None or self.kind == WORK_LIST
 
@@ -166,7 +166,7 @@ def begin_job(
 ) -> Job:
     """Create a job, or return the existing job with this name, to go on with it.
 
-    The driver then reads its rows, and calls `fix_input`. Until a driver has called that, a call with
+    The driver then reads its rows, and calls `record_job_input`. Until a driver has called that, a call with
     another kind, number of tasks, key or batch starts the job anew.
 
     Guarantee: each task of a job has a progress record until the job is finished or forgotten. This is durable on
@@ -186,7 +186,7 @@ def begin_job(
     number = None if shards is None else _check_shards(shards)
     new = Job(
         name=name,
-        id=new_id(environment.ids),
+        id=new_table_id(environment.ids),
         shards=number or default,
         kind=kind,
         keys=keys,
@@ -198,7 +198,7 @@ def begin_job(
 
     def begin(transaction: Transaction) -> Job:
         found = _find_job_record(transaction, name)
-        if found is not None and (found.is_fixed or _different_job_error(found, new, number) is None):
+        if found is not None and (found.is_input_fixed or _different_job_error(found, new, number) is None):
             return found
         if found is not None:
             _delete_progress(transaction, found)
@@ -212,10 +212,10 @@ def begin_job(
     error = _different_job_error(job, new, number)
     if error is not None:
         raise error
-    return job if job_input is None else fix_input(database, job, job_input, environment)
+    return job if job_input is None else record_job_input(database, job, job_input, environment)
 
 
-def fix_input(database: Backend, job: Job, job_input: JobInput, environment: Environment) -> Job:
+def record_job_input(database: Backend, job: Job, job_input: JobInput, environment: Environment) -> Job:
     """Record the input of a job, unless it is recorded already, and return the job.
 
     Guarantee: a job has only one input, durably; the job is returned only if this is `job_input`.
@@ -230,15 +230,15 @@ def fix_input(database: Backend, job: Job, job_input: JobInput, environment: Env
         found = _find_job_record(transaction, job.name)
         if found is None or found.id != job.id:
             raise FencedError(GONE, job=job.name)
-        if not found.is_fixed:
+        if not found.is_input_fixed:
             found = replace(found, units=job_input.units, digest=job_input.digest)
             transaction.put(job_key(job.name), found.to_bytes())
         return found
 
-    if not job.is_fixed:
+    if not job.is_input_fixed:
         job = _transact_durably(database, fix, environment, job.name, _is_record_kept)
     if job.digest != job_input.digest:
-        raise other_rows_error(job, given=job_input.units)
+        raise changed_input_error(job, given=job_input.units)
     return job
 
 
@@ -254,7 +254,7 @@ def _different_job_error(job: Job, given: Job, shards: int | None) -> InputChang
         sentence = "the job has another key: give the columns, pairs or work list with which it began"
         shown = {"key": job.keys, "given": given.keys}
     elif "" not in (job.batch, given.batch) and job.batch != given.batch:
-        return other_rows_error(job)  # Spark has made a batch anew that had this number: its values may be others
+        return changed_input_error(job)  # Spark has made a batch anew that had this number: its values may be others
     else:
         return None
     return InputChangedError(
@@ -264,7 +264,7 @@ def _different_job_error(job: Job, given: Job, shards: int | None) -> InputChang
     )
 
 
-def other_rows_error(job: Job, **variables: object) -> InputChangedError:
+def changed_input_error(job: Job, **variables: object) -> InputChangedError:
     """Return the error for a job that is run with other rows than those with which it began."""
     sentence = (
         "the job is finished, and had other rows: run those that no job of this function had, and only those, under"
@@ -279,7 +279,7 @@ def other_rows_error(job: Job, **variables: object) -> InputChangedError:
 
 
 def _check_shards(shards: object) -> int:
-    number = to_integer(shards)
+    number = to_python_integer(shards)
     if number is None or not 1 <= number <= _MOST_SHARDS:
         raise InvalidRequestError(f"a job has 1 to {_MOST_SHARDS} tasks: change the number", tasks=shards)
     return number
@@ -315,7 +315,7 @@ def end_job(
             raise ConflictError(GONE if work is None else GONE_FROM_LIST, job=job.name)
         if found.is_finished:
             return found
-        _require_end(transaction, job, work)
+        _require_all_units_done(transaction, job, work)
         ended = replace(found, ended_s=ended_s, report=report)
         transaction.put(job_key(job.name), ended.to_bytes())
         _delete_progress(transaction, job)
@@ -324,7 +324,7 @@ def end_job(
     return _transact_durably(database, end, environment, job.name, _is_record_kept)
 
 
-def _require_end(transaction: Transaction, job: Job, work: WorkList | None) -> None:
+def _require_all_units_done(transaction: Transaction, job: Job, work: WorkList | None) -> None:
     """Check that all units of a job are done, and see to it that the commit checks this, too.
 
     Raises:
@@ -346,12 +346,12 @@ def _require_end(transaction: Transaction, job: Job, work: WorkList | None) -> N
         )
 
 
-def end_run(database: Backend, job: Job, run: str, environment: Environment) -> None:
+def record_run_failure(database: Backend, job: Job, run: str, environment: Environment) -> None:
     """Record that a run of a job has failed, so that its attempts at tasks stop.
 
     Guarantee: when this returns, no unit of a task's attempt in this run takes effect anymore, wherever it runs: the
     record of each task's progress has another version, and an attempt that reads it again finds that the run has ended.
-    Workers of a work list get no new claims; those that they have are dissolved by `dissolve_all_claims`. That is
+    Workers of a work list get no new claims; those that they have are released by `release_all_claims`. That is
     durable.
 
     Raises:
@@ -438,8 +438,8 @@ def read_progress(database: SnapshotReader, job: Job) -> list[TaskProgress]:
     found = [TaskProgress.of(record.value) for _key, record in read_records(database, *progress_range(job.id))]
     if job.kind != WORK_LIST:
         return found
-    done = {key: record.number for key, record in read_records(database, *counter_range(job.id))}
-    counts = [done.get(counter_key(job.id, slot), 0) for slot in range(len(found))]
+    done = {key: record.number for key, record in read_records(database, *unit_counts_range(job.id))}
+    counts = [done.get(unit_count_key(job.id, slot), 0) for slot in range(len(found))]
     return [replace(one, done=count) for one, count in zip(found, counts, strict=True)]
 
 
@@ -469,12 +469,12 @@ def forget_job(database: Backend, name: str, environment: Environment) -> None:
     _transact_durably(database, forget, environment, name, lambda _done, found: found is None or found.id not in seen)
 
 
-def drop_unfixed_job(database: Backend, job: Job, environment: Environment) -> None:
+def delete_job_without_input(database: Backend, job: Job, environment: Environment) -> None:
     """Delete the records of a job whose rows were refused, unless another driver has fixed its input meanwhile."""
 
     def drop(transaction: Transaction) -> None:
         found = _find_job_record(transaction, job.name)
-        if found is not None and found.id == job.id and not found.is_fixed:
+        if found is not None and found.id == job.id and not found.is_input_fixed:
             transaction.delete(job_key(job.name))
             _delete_progress(transaction, found)
 
@@ -484,7 +484,7 @@ def drop_unfixed_job(database: Backend, job: Job, environment: Environment) -> N
 def _delete_progress(transaction: Transaction, job: Job) -> None:
     for shard in range(job.shards):
         transaction.delete(progress_key(job.id, shard))
-        transaction.delete(counter_key(job.id, shard))
+        transaction.delete(unit_count_key(job.id, shard))
 
 
 def _is_record_kept(job: Job, found: Job | None) -> bool:

@@ -192,16 +192,16 @@ class JobState:
         return None if units is None else min(1.0, self.done / units) if units else 1.0
 
 
-def read_state(reader: SnapshotReader, name: str) -> JobState:
+def find_job_state(reader: SnapshotReader, name: str) -> JobState:
     """Read the state of the job with a name.
 
     Raises:
         NotFoundError: the database has no such job.
     """
-    return state_of(reader, find_job(reader, name))
+    return read_job_state(reader, find_job(reader, name))
 
 
-def state_of(reader: SnapshotReader, job: Job) -> JobState:
+def read_job_state(reader: SnapshotReader, job: Job) -> JobState:
     """Read the state of a job whose record was read from the same snapshot."""
     if not job.is_finished:
         return JobState(job, read_progress(reader, job))
@@ -215,4 +215,4 @@ def poll(backend: Backend, name: str) -> JobState:
         NotFoundError: the database has no such job.
     """
     with backend.snapshot() as reader:
-        return read_state(reader, name)
+        return find_job_state(reader, name)

@@ -55,7 +55,7 @@ class ShardTask:
 
     def _run_units(self, units: Iterable[Unit]) -> None:
         loop = self._loop
-        loop.retry_unavailable(self._ledger.load)
+        loop.retry_while_unavailable(self._ledger.load)
         waiting: list[Unit] = []  # a full group, in whose commit the next one is read ahead
         group: list[Unit] = []
         for unit in units:
@@ -73,7 +73,7 @@ class ShardTask:
 
     def _finish_task(self) -> None:
         """Record that the task is finished, durably: once Spark has been told, it never runs the task again."""
-        retry_unavailable, ledger, key = self._loop.retry_unavailable, self._ledger, self._ledger.key
+        retry_unavailable, ledger, key = self._loop.retry_while_unavailable, self._ledger, self._ledger.key
         is_durable = False
         while not is_durable:
             retry_unavailable(ledger.finish)

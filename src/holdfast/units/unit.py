@@ -11,12 +11,12 @@ from threading import get_ident
 from typing import Any, TypeAlias, TypeVar
 
 from holdfast.errors import InvalidRequestError
-from holdfast.records.cell_transaction import CellCalls, CellTransaction
+from holdfast.records.cell_transaction import CellAccessMethods, CellTransaction
 from holdfast.records.cells import CellReader
 from holdfast.records.row_keys import Row, encode_row
 from holdfast.records.values import Value
 from holdfast.runtime import TimeIsUp
-from holdfast.units.work_list import NewItem, WorkList, new_records
+from holdfast.units.work_list import NewItem, WorkList, encode_new_items
 from holdfast.wording import suggest_nearest
 
 UnitFunction: TypeAlias = "Callable[..., object]"
@@ -181,7 +181,7 @@ class UnitSettings:
 T = TypeVar("T")
 
 
-class UnitTransaction(CellCalls):
+class UnitTransaction(CellAccessMethods):
     """The transaction of one unit, with which its function reads and writes cells: the function's first argument.
 
     Guarantee: all that the function reads and writes through it takes effect in one step, exactly once, as if the units
@@ -242,7 +242,7 @@ class UnitTransaction(CellCalls):
         work = self._emit_to
         if work is None:
             raise InvalidRequestError("the job has no work list: pass emit_to='name of the list'")
-        records = list(new_records(work, items))  # all or none: the function may catch the error of an item
+        records = list(encode_new_items(work, items))  # all or none: the function may catch the error of an item
         cells.require(work.definition_key, work.version)
         for key, encoded in records:
             cells.put_record(key, encoded)

@@ -1,7 +1,7 @@
 """Run many units: in groups, one by one if they conflict, and at last those that conflict then.
 
-The order of work is that of paper 003 (4.5.3): a unit that conflicts is deferred until the others are done. A `Ledger`,
-the progress of a task or the claim of a worker, records which units are done, and which ones may run.
+The order of work is that of paper 003 (4.5.3): a unit that conflicts is deferred until the others are done. A
+`UnitLedger`, the progress of a task or the claim of a worker, records which units are done, and which ones may run.
 
 The error of a function arrives in `UnitLoop._attempt_units`, validated. The next commit records the ids that are
 deferred, but not how often they were tried. `UnitLoop.drain` runs them: at the end of a task, of each claim of a
@@ -58,7 +58,7 @@ class UnitStatus(enum.Enum):
     """It is done, or another task has it."""
 
 
-class Ledger(Protocol):
+class UnitLedger(Protocol):
     """Records which units are done, in the same commit as their writes: in a task's progress, or a worker's claim."""
 
     @property
@@ -93,14 +93,14 @@ class UnitLoop:
         deferred: units that were deferred, by id.
     """
 
-    def __init__(self, execution: UnitExecution, ledger: Ledger) -> None:
+    def __init__(self, execution: UnitExecution, ledger: UnitLedger) -> None:
         self.deferred: dict[bytes, Unit] = {}
         self._execution = execution
         self._ledger = ledger
         self._settings = execution.settings
         self._environment = execution.environment
         self._statistics = execution.statistics
-        self._size = GroupSize(1 if self._settings.buffering == SERVER else self._settings.group)
+        self._size = AdaptiveGroupSize(1 if self._settings.buffering == SERVER else self._settings.group)
         self._unknown = 0  # commits in a row with an unknown outcome
         self._began_s = self._environment.clock.elapsed_s()
 
@@ -139,14 +139,14 @@ class UnitLoop:
                 self._size.note_conflict()
             else:
                 self._statistics.deferred += 1
-                self.defer(part[0])
+                self.defer_unit(part[0])
                 left = left[1:]
                 alone = max(0, alone - 1)
                 if len(self.deferred) >= self._settings.most_deferred:
                     self.drain()
                     left = self.filter_remaining(left)  # the ledger may have been read again, and others have run them
 
-    def defer(self, unit: Unit) -> None:
+    def defer_unit(self, unit: Unit) -> None:
         """Keep a unit to run in `drain`."""
         self.deferred[unit.id] = unit
 
@@ -158,7 +158,7 @@ class UnitLoop:
             if status is UnitStatus.TO_DO:
                 left.append(unit)
             elif status is UnitStatus.DEFERRED:
-                self.defer(unit)
+                self.defer_unit(unit)
             else:
                 self._statistics.skipped += 1
         return left
@@ -176,19 +176,19 @@ class UnitLoop:
                 _ROUNDS.wait(round_number, self._environment.clock, self._environment.chance)
             for unit in list(self.deferred.values()):
                 if unit.id in self.deferred:
-                    self._run_again(unit, round_number)
+                    self._rerun_deferred_unit(unit, round_number)
             round_number += 1
 
-    def retry_unavailable(self, call: Callable[[], T]) -> T:
+    def retry_while_unavailable(self, call: Callable[[], T]) -> T:
         """Return the result of a call, which is repeated while the database is not available."""
-        return retry_unavailable(call, self._settings.patience_s, self._environment, self._statistics)
+        return retry_while_unavailable(call, self._settings.patience_s, self._environment, self._statistics)
 
     def measure(self) -> None:
         """Update `run_s` in the statistics; done before each commit, since the attempt may die after it."""
         self._statistics.run_s = self._environment.clock.elapsed_s() - self._began_s
 
     # --- attempts -----------------------------------------------------------------------------------------------------
-    def _run_again(self, unit: Unit, round_number: int) -> None:
+    def _rerun_deferred_unit(self, unit: Unit, round_number: int) -> None:
         attempt = self._attempt_units([unit], locked=round_number >= self._settings.rounds)
         if self._is_ledger_behind(attempt):
             self._reload_ledger()
@@ -213,7 +213,7 @@ class UnitLoop:
             self.measure()
             return self._ledger.change(units[:done], self.deferred.keys())
 
-        attempt = self.retry_unavailable(
+        attempt = self.retry_while_unavailable(
             lambda: self._execution.run_group(units, change, locked=locked, following=following)
         )
         if attempt.done:
@@ -239,13 +239,13 @@ class UnitLoop:
         return attempt.unknown or not set(attempt.conflict).isdisjoint(self._ledger.keys)
 
     def _reload_ledger(self) -> None:
-        self.retry_unavailable(self._ledger.load)
+        self.retry_while_unavailable(self._ledger.load)
         for unit in list(self.deferred.values()):
             if self._ledger.status(unit) is UnitStatus.DONE:
                 del self.deferred[unit.id]
 
 
-class GroupSize:
+class AdaptiveGroupSize:
     """Adapts the number of units per group: halved after a conflict or a long group, doubled after ten others.
 
     Attributes:
@@ -277,7 +277,9 @@ class GroupSize:
         self.now = max(1, self.now // 2)
 
 
-def retry_unavailable(call: Callable[[], T], patience_s: float, environment: Environment, statistics: Statistics) -> T:
+def retry_while_unavailable(
+    call: Callable[[], T], patience_s: float, environment: Environment, statistics: Statistics
+) -> T:
     """Return the result of a call, which is repeated while the database is not available.
 
     Args:

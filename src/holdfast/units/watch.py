@@ -20,14 +20,14 @@ from typing import TypeAlias
 
 from holdfast.errors import FencedError, InvalidRequestError, NotFoundError
 from holdfast.records.batches import read_records
-from holdfast.records.cells import VALUE, decode_cell_value, record_of_value, rows_range
+from holdfast.records.cells import VALUE, decode_cell_value, rows_range, strip_update_counter
 from holdfast.records.database import Database, DatabaseSnapshot, require_open_database
 from holdfast.records.keys import column_bytes, parse_cell_key
 from holdfast.records.row_keys import Row
 from holdfast.records.values import Value
 from holdfast.units.progress import Statistics
-from holdfast.units.report import JobState, read_state
-from holdfast.units.unit_loop import retry_unavailable
+from holdfast.units.report import JobState, find_job_state
+from holdfast.units.unit_loop import retry_while_unavailable
 
 Number: TypeAlias = "int | float"
 
@@ -149,11 +149,11 @@ def _iter_views(
     def read() -> View:
         with database.snapshot() as snapshot:
             state = None if job is None else _read_job_state(snapshot, job, job_id)
-            return replace(read_column(snapshot, table, column, top), state=state)
+            return replace(summarize_column(snapshot, table, column, top), state=state)
 
     while True:
         before_s = clock.elapsed_s()
-        view = retry_unavailable(read, _PATIENCE_S, database.environment, Statistics())
+        view = retry_while_unavailable(read, _PATIENCE_S, database.environment, Statistics())
         now_s = clock.elapsed_s()
         if view.state is not None:
             job_id = view.state.job.id
@@ -171,7 +171,7 @@ def _iter_views(
 def _read_job_state(snapshot: DatabaseSnapshot, job: str, job_id: int | None) -> JobState:
     """Return how far a job is; after the first view, it is the one of that view."""
     try:
-        state = read_state(snapshot.reader, job)
+        state = find_job_state(snapshot.reader, job)
     except NotFoundError:
         if job_id is None:
             raise
@@ -189,7 +189,7 @@ def _compute_rate(state: JobState, first_s: float, first: int, last_s: float, la
 
 
 # --- a column ---------------------------------------------------------------------------------------------------------
-def read_column(snapshot: DatabaseSnapshot, table: str, column: str, most: int) -> View:
+def summarize_column(snapshot: DatabaseSnapshot, table: str, column: str, most: int) -> View:
     """Read a column of a table in one pass: the number of rows, their sum, and those with the largest values.
 
     Args:
@@ -206,7 +206,7 @@ def read_column(snapshot: DatabaseSnapshot, table: str, column: str, most: int) 
     rows, whole, fractions = 0, 0, 0.0
     has_fractions = False
     for key, stored in read_records(snapshot.reader, *rows_range(definition)):
-        record = record_of_value(definition, key, stored) if key.endswith(ending) else None
+        record = strip_update_counter(definition, key, stored) if key.endswith(ending) else None
         if record is None:
             continue
         value = _require_number(decode_cell_value(key, record), key, table, column)

@@ -41,10 +41,15 @@ from holdfast.errors import (
     NotFoundError,
     OutcomeUnknownError,
 )
-from holdfast.records.batches import collect_dropped, read_records, split_into_batches, track_batch_commits
+from holdfast.records.batches import (
+    delete_dropped_tables,
+    iter_commit_checked_batches,
+    read_records,
+    split_into_batches,
+)
 from holdfast.records.database import Database, require_open_database
-from holdfast.records.keys import BEAT, ID_BYTES, WORK, WORK_LIST, dropped_key, id_bytes, new_id
-from holdfast.records.row_keys import Row, decode_row, encode_row, to_integer
+from holdfast.records.keys import BEAT, ID_BYTES, WORK, WORK_LIST, dropped_mark_key, id_bytes, new_table_id
+from holdfast.records.row_keys import Row, decode_row, encode_row, to_python_integer
 from holdfast.records.values import Value, decode_value, encode_value
 from holdfast.runtime import Environment
 from holdfast.transactions.base import (
@@ -115,7 +120,7 @@ class WorkList:
         return prefix, prefix + b"\xff"
 
     @property
-    def claims(self) -> tuple[bytes, bytes]:
+    def claims_range(self) -> tuple[bytes, bytes]:
         """Return the range of keys of all claims."""
         prefix = WORK + id_bytes(self.id) + _CLAIM
         return prefix, prefix + b"\xff" * (ID_BYTES + 1)
@@ -130,32 +135,32 @@ class WorkList:
         """Return the key of the record of an item that waits, given its `place`."""
         return self.waiting[0] + place
 
-    def item_of(self, key: bytes, record: Record) -> WorkItem | None:
+    def decode_item(self, key: bytes, record: Record) -> WorkItem | None:
         """Decode an item that waits from its record; return None if the key is that of a claim."""
         start = self.waiting[0]
         return WorkItem(key[len(start) :], record.value) if key.startswith(start) else None
 
     def claim_key(self, slot: int, token: str = "") -> bytes:
         """Return the key of a claim of the worker `slot`; without a token, the prefix of all its claims' keys."""
-        return self.claims[0] + id_bytes(slot) + token.encode()
+        return self.claims_range[0] + id_bytes(slot) + token.encode()
 
     def heartbeat_key(self, claim: bytes) -> bytes:
         """Return the key of the heartbeat of the worker that has a claim."""
-        return BEAT + id_bytes(self.id) + claim[len(self.claims[0]) :]
+        return BEAT + id_bytes(self.id) + claim[len(self.claims_range[0]) :]
 
     @property
-    def heartbeats(self) -> tuple[bytes, bytes]:
+    def heartbeats_range(self) -> tuple[bytes, bytes]:
         """Return the range of keys of all heartbeats."""
         prefix = BEAT + id_bytes(self.id)
         return prefix, prefix + b"\xff" * (ID_BYTES + 1)
 
-    def new_item(self, key: Row, value: Value | None, priority: object) -> tuple[bytes, bytes]:
+    def encode_new_item(self, key: Row, value: Value | None, priority: object) -> tuple[bytes, bytes]:
         """Return the key and the value of the record of a new item.
 
         Raises:
             InvalidRequestError: the key, the value or the priority is not valid: change it.
         """
-        number = to_integer(priority)
+        number = to_python_integer(priority)
         if number is None or abs(number) > _MOST_PRIORITY:
             raise InvalidRequestError("a priority is an integer of 62 bits: change it", priority=priority)
         record = self.item_key(encode_row(number) + encode_row(key))
@@ -201,7 +206,7 @@ def create_work_list(database: Backend, name: str, environment: Environment, *, 
         ConflictError: it exists.
     """
     key = _definition_key(name)
-    list_id = new_id(environment.ids)
+    list_id = new_table_id(environment.ids)
 
     def create(transaction: Transaction) -> bool:
         if transaction.get(key) is not None:
@@ -258,10 +263,10 @@ def drop_work_list(database: Backend, name: str, environment: Environment) -> No
         if not is_there(transaction):
             raise NotFoundError("the work list was dropped meanwhile", list=name)
         transaction.delete(found.definition_key)
-        transaction.put(dropped_key(found.id), b"")
+        transaction.put(dropped_mark_key(found.id), b"")
 
     run_transaction(database, drop, environment)
-    collect_dropped(database)
+    delete_dropped_tables(database)
     if is_there(database):
         raise ConflictError("the database has lost the drop, perhaps in a failover: drop it again", list=name)
 
@@ -270,7 +275,7 @@ NewItem: TypeAlias = "tuple[Row, Value | None] | tuple[Row, Value | None, int]"
 """A key, its value, and perhaps its priority."""
 
 
-def new_records(work: WorkList, items: Iterable[NewItem]) -> Iterator[tuple[bytes, bytes]]:
+def encode_new_items(work: WorkList, items: Iterable[NewItem]) -> Iterator[tuple[bytes, bytes]]:
     """Yield the key and the value of the record of each item, for keys that users add to a work list.
 
     Raises:
@@ -283,7 +288,7 @@ def new_records(work: WorkList, items: Iterable[NewItem]) -> Iterator[tuple[byte
                 "an item is a pair (key, value), or (key, value, priority): make tuples", type=type(given).__name__
             )
         key, value, priority = item if len(item) == 3 else (*item, 0)
-        yield work.new_item(key, value, priority)
+        yield work.encode_new_item(key, value, priority)
 
 
 # --- claims -----------------------------------------------------------------------------------------------------------
@@ -297,7 +302,7 @@ _TRIES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class WorkClaim:
     """The items of a work list that one worker has taken.
 
     Attributes:
@@ -316,7 +321,7 @@ def encode_claim(items: Collection[WorkItem]) -> bytes:
     return json.dumps([[b64encode(one.place).decode(), b64encode(one.encoded).decode()] for one in items]).encode()
 
 
-def decode_claim(key: bytes, record: Record) -> Claim:
+def decode_claim(key: bytes, record: Record) -> WorkClaim:
     """Decode a claim from its record.
 
     Raises:
@@ -329,7 +334,7 @@ def decode_claim(key: bytes, record: Record) -> Claim:
         ]
     except MALFORMED as error:
         raise CorruptDataError("a claim of a work list cannot be read: report it", key=key) from error
-    return Claim(key, record.version, {one.place: one for one in items})
+    return WorkClaim(key, record.version, {one.place: one for one in items})
 
 
 def claim_items(
@@ -338,7 +343,7 @@ def claim_items(
     claim_key: bytes,
     waiting: Sequence[tuple[bytes, Record]],
     required: Mapping[bytes, int],
-) -> Claim | None:
+) -> WorkClaim | None:
     """Claim waiting items; return None if an item was taken meanwhile, or this worker already has a claim.
 
     Args:
@@ -351,7 +356,7 @@ def claim_items(
     items: list[WorkItem] = []
     size = 0
     for key, record in waiting:
-        item = work.item_of(key, record)
+        item = work.decode_item(key, record)
         assert item is not None, "claims are no items"
         size += len(record.value)
         if items and size > _MOST_BYTES:
@@ -368,10 +373,10 @@ def claim_items(
     )
     if not isinstance(outcome, Committed):
         return None
-    return Claim(claim_key, outcome.version, {one.place: one for one in items})
+    return WorkClaim(claim_key, outcome.version, {one.place: one for one in items})
 
 
-def dissolve_claim(database: Backend, work: WorkList, claim: Claim) -> bool:
+def release_claim(database: Backend, work: WorkList, claim: WorkClaim) -> bool:
     """Delete a claim, so that its items wait again; return False if it has changed, or the reply is lost.
 
     An item that was added again meanwhile waits once.
@@ -387,24 +392,24 @@ def dissolve_claim(database: Backend, work: WorkList, claim: Claim) -> bool:
     return isinstance(outcome, Committed)
 
 
-def dissolve_claims_of_slot(database: Backend, work: WorkList, slot: int) -> None:
+def release_worker_claims(database: Backend, work: WorkList, slot: int) -> None:
     """Delete the claims of a worker's earlier attempts when a new attempt starts; their items wait again."""
     prefix = work.claim_key(slot)
-    _dissolve_range(database, work, (prefix, prefix + b"\xff"), _TRIES)
+    _release_claims_in_range(database, work, (prefix, prefix + b"\xff"), _TRIES)
 
 
-def dissolve_all_claims(database: Backend, work: WorkList) -> None:
+def release_all_claims(database: Backend, work: WorkList) -> None:
     """Delete all claims of a work list, so that their items wait again. Its workers must be unable to make new claims.
 
     A worker's commit can make a deletion fail, but then also makes the claim smaller.
     """
-    _dissolve_range(database, work, work.claims, _MOST_ITEMS)
+    _release_claims_in_range(database, work, work.claims_range, _MOST_ITEMS)
 
 
-def _dissolve_range(database: Backend, work: WorkList, claims: tuple[bytes, bytes], tries: int) -> None:
+def _release_claims_in_range(database: Backend, work: WorkList, claims: tuple[bytes, bytes], tries: int) -> None:
     for _ in range(tries):
         found = list(read_records(database, *claims))
-        if all(dissolve_claim(database, work, decode_claim(key, record)) for key, record in found):
+        if all(release_claim(database, work, decode_claim(key, record)) for key, record in found):
             return
 
 
@@ -413,7 +418,7 @@ _Sign: TypeAlias = "tuple[int, int]"
 
 
 @dataclass(slots=True)
-class ClaimWatch:
+class ExpiredClaimDetector:
     """Observes the claims of other workers, to find those whose workers are dead.
 
     A claim has expired if neither the claim nor its worker's heartbeat has changed for `lease_s`, as measured by the
@@ -426,10 +431,10 @@ class ClaimWatch:
     lease_s: float
     _seen: dict[bytes, tuple[_Sign, float]] = field(default_factory=dict)
 
-    def dissolve_expired(self, own: bytes) -> int:
+    def release_expired_claims(self, own: bytes) -> int:
         """Observe all claims except `own`; delete the expired ones, and return their number."""
         now_s = self.environment.clock.elapsed_s()
-        claims = [one for one in read_records(self.database, *self.work.claims) if one[0] != own]
+        claims = [one for one in read_records(self.database, *self.work.claims_range) if one[0] != own]
         beats = self.database.get_many([self.work.heartbeat_key(key) for key, _record in claims]) if claims else {}
         seen: dict[bytes, tuple[_Sign, float]] = {}
         count = 0
@@ -441,7 +446,7 @@ class ClaimWatch:
                 since_s = now_s
             seen[key] = (sign, since_s)
             if now_s - since_s >= self.lease_s:
-                count += dissolve_claim(self.database, self.work, decode_claim(key, record))
+                count += release_claim(self.database, self.work, decode_claim(key, record))
         self._seen = seen
         return count
 
@@ -490,8 +495,8 @@ class OpenWorkList:
         """
         count = 0
         backend = self._database.backend
-        found = split_into_batches(new_records(self._work, items), _BATCH, lambda record: len(record[1]))
-        for batch, adds in track_batch_commits(found, backend, self._database.environment):
+        found = split_into_batches(encode_new_items(self._work, items), _BATCH, lambda record: len(record[1]))
+        for batch, adds in iter_commit_checked_batches(found, backend, self._database.environment):
             reads = {self._work.definition_key: self._work.version}
             if isinstance(backend.commit(Commit(reads=reads, puts=dict(batch), adds=adds)), Conflict):
                 raise NotFoundError("the work list was dropped: open it again with create=True", list=self.name)
@@ -515,7 +520,7 @@ def count_items(reader: SnapshotReader, work: WorkList) -> tuple[int, int]:
     """Return the number of waiting keys of a list, and the number of keys that workers have claimed."""
     waiting = claimed = 0
     for key, record in read_records(reader, *work.range):
-        if work.item_of(key, record) is not None:
+        if work.decode_item(key, record) is not None:
             waiting += 1
         else:
             claimed += len(decode_claim(key, record).items)

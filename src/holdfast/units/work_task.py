@@ -12,19 +12,19 @@ from holdfast.runtime import Backoff, Repeat, repeat_in_thread
 from holdfast.transactions.base import ABSENT, Backend, Commit, Record, ScanPage
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import Job, job_key, require_running_job
-from holdfast.units.progress import LIST_DROPPED, Statistics, counter_key
+from holdfast.units.progress import LIST_DROPPED, Statistics, unit_count_key
 from holdfast.units.shard_task import ProgressRecord
 from holdfast.units.unit import Unit
 from holdfast.units.unit_loop import UnitLoop, UnitStatus
 from holdfast.units.work_list import (
-    Claim,
-    ClaimWatch,
+    ExpiredClaimDetector,
+    WorkClaim,
     WorkItem,
     WorkList,
     claim_items,
     decode_claim,
-    dissolve_claims_of_slot,
     encode_claim,
+    release_worker_claims,
 )
 
 _BEATS = 4
@@ -70,9 +70,9 @@ class WorkTask:
         self._required: dict[bytes, int] = {}
         self._slot = slot
         self._key = work.claim_key(slot, execution.environment.ids.token())
-        self._ledger = ClaimLedger(self._database, work, self._key, counter_key(job.id, slot))
+        self._ledger = ClaimLedger(self._database, work, self._key, unit_count_key(job.id, slot))
         self._loop = UnitLoop(execution, self._ledger)
-        self._watch = ClaimWatch(self._database, work, execution.environment, execution.settings.lease_s)
+        self._watch = ExpiredClaimDetector(self._database, work, execution.environment, execution.settings.lease_s)
         self._progress = ProgressRecord(self._database, job, slot, execution.statistics)
         self._repeat = repeat
         self._window = PageSize()
@@ -86,9 +86,9 @@ class WorkTask:
             UnavailableError: the database did not come back in time.
             FencedError: the job was forgotten, or the list dropped, or the run has ended.
         """
-        self._loop.retry_unavailable(lambda: dissolve_claims_of_slot(self._database, self._work, self._slot))
-        self._loop.retry_unavailable(self._check_job)
-        self._loop.retry_unavailable(self._progress.load)
+        self._loop.retry_while_unavailable(lambda: release_worker_claims(self._database, self._work, self._slot))
+        self._loop.retry_while_unavailable(self._read_job_version)
+        self._loop.retry_while_unavailable(self._progress.load)
         is_over = False
         while not is_over:
             beats = self._repeat(self._send_heartbeat, self._execution.settings.lease_s / _BEATS)
@@ -100,7 +100,7 @@ class WorkTask:
                     self._delete_beats([self._work.heartbeat_key(self._key)])
                 raise
             self._loop.measure()
-            self._loop.retry_unavailable(self._forget_heartbeats)
+            self._loop.retry_while_unavailable(self._forget_heartbeats)
             is_over = self._is_list_at_end()
         return self._execution.statistics
 
@@ -110,7 +110,7 @@ class WorkTask:
         A database that crashed before it was asked to make that durable has perhaps lost units, and has their items
         again.
         """
-        retry_unavailable, progress = self._loop.retry_unavailable, self._progress
+        retry_unavailable, progress = self._loop.retry_while_unavailable, self._progress
         retry_unavailable(progress.finish)
         retry_unavailable(self._backend.make_durable)
         page = retry_unavailable(lambda: self._read_page(1, [progress.key]))
@@ -122,11 +122,13 @@ class WorkTask:
         looked_s = clock.elapsed_s()
         waits = 0
         while True:
-            page = self._loop.retry_unavailable(self._read_waiting_items)
+            page = self._loop.retry_while_unavailable(self._read_waiting_items)
             if not page:
-                self._loop.retry_unavailable(self._ledger.load)  # a list that was dropped is empty, but not at its end
+                self._loop.retry_while_unavailable(
+                    self._ledger.load
+                )  # a list that was dropped is empty, but not at its end
                 return
-            claim = self._loop.retry_unavailable(partial(self._claim_share, page))
+            claim = self._loop.retry_while_unavailable(partial(self._claim_share, page))
             if claim is not None:
                 self._loop.run(self._ledger.begin(claim))
                 self._loop.drain()
@@ -136,9 +138,9 @@ class WorkTask:
                 _IDLE.wait(waits, clock, self._environment.chance)
             if clock.elapsed_s() - looked_s >= self._execution.settings.lease_s / _BEATS:
                 looked_s = clock.elapsed_s()
-                self._loop.retry_unavailable(lambda: self._watch.dissolve_expired(self._key))
+                self._loop.retry_while_unavailable(lambda: self._watch.release_expired_claims(self._key))
                 self._loop.measure()
-                self._loop.retry_unavailable(partial(self._progress.write, is_finished=False))
+                self._loop.retry_while_unavailable(partial(self._progress.write, is_finished=False))
 
     def _read_waiting_items(self) -> Sequence[tuple[bytes, Record]]:
         """Return items that wait, and then claims, if not many wait: nothing if the list is at its end.
@@ -147,19 +149,19 @@ class WorkTask:
         """
         most = max(self._window.records, min(self._workers, _MOST_LARGE))
         page = self._read_page(min(self._workers * self._loop.group_size, most, _MOST_WINDOW))
-        self._window.adapt(page)
+        self._window.adapt_to_page(page)
         return page.records
 
     def _read_page(self, size: int, guards: Collection[bytes] = ()) -> ScanPage:
         """Read the begin of the list, items before claims: one read, so it sees one moment."""
         return self._database.scan(*self._work.range, size, guards)
 
-    def _claim_share(self, page: Sequence[tuple[bytes, Record]]) -> Claim | None:
+    def _claim_share(self, page: Sequence[tuple[bytes, Record]]) -> WorkClaim | None:
         """Claim this worker's share of what waits: items at a random place among the first, so that fewer collide.
 
         A claim whose commit seemed to fail may have taken effect after all, so this looks for it.
         """
-        waiting = [one for one in page if self._work.item_of(*one) is not None]
+        waiting = [one for one in page if self._work.decode_item(*one) is not None]
         if len(waiting) < len(page):
             own = [decode_claim(key, record) for key, record in page if key == self._key]
             if own:
@@ -175,12 +177,12 @@ class WorkTask:
             self._execution.statistics.unknown += 1
             taken = None
         if taken is None:
-            self._check_job()
+            self._read_job_version()
             record = self._database.get_many([self._key]).get(self._key)
             taken = None if record is None else decode_claim(self._key, record)
         return taken
 
-    def _check_job(self) -> None:
+    def _read_job_version(self) -> None:
         """Read the version of the job's record. Claims validate it: a zombie must not work for the list's next job.
 
         Raises:
@@ -199,7 +201,7 @@ class WorkTask:
 
         Whoever lives beats again, and comes here, too.
         """
-        for page in read_pages(self._database, *self._work.heartbeats):
+        for page in read_pages(self._database, *self._work.heartbeats_range):
             self._delete_beats([key for key, _record in page])
 
     def _delete_beats(self, keys: Sequence[bytes]) -> None:
@@ -222,7 +224,7 @@ class ClaimLedger:
         self._work = work
         self._key = key
         self._counter = counter
-        self._claim: Claim
+        self._claim: WorkClaim
         self._left: dict[bytes, WorkItem]  # by the last `change`
 
     @property
@@ -230,7 +232,7 @@ class ClaimLedger:
         """Return the keys of the record of the claim, and of the definition of the list."""
         return self._key, self._work.definition_key
 
-    def begin(self, claim: Claim) -> list[Unit]:
+    def begin(self, claim: WorkClaim) -> list[Unit]:
         """Start with a new claim, and return its units."""
         self._claim = claim
         return [Unit.of(one.key, one.value, one.place) for one in claim.items.values()]
@@ -249,7 +251,7 @@ class ClaimLedger:
 
     def committed(self, version: int) -> None:
         """Update the claim after the commit that `change` returned last took effect."""
-        self._claim = Claim(self._key, version, self._left)
+        self._claim = WorkClaim(self._key, version, self._left)
 
     def load(self) -> None:
         """Read the claim again, because others may have dissolved it.
@@ -262,7 +264,7 @@ class ClaimLedger:
         if definition is None or definition.version != self._work.version:
             raise FencedError(LIST_DROPPED, list=self._work.name)
         record = found.get(self._key)
-        self._claim = Claim(self._key, ABSENT, {}) if record is None else decode_claim(self._key, record)
+        self._claim = WorkClaim(self._key, ABSENT, {}) if record is None else decode_claim(self._key, record)
 
     def status(self, unit: Unit) -> UnitStatus:
         """Return "to do" for a unit in the claim, else "done"."""

@@ -89,7 +89,7 @@ def test_an_error_in_the_code_is_a_violation(monkeypatch: pytest.MonkeyPatch) ->
     def fail(*args: object) -> None:
         raise ZeroDivisionError("a mistake")
 
-    monkeypatch.setattr("holdfast_checker.committers.actors.end_job", fail)
+    monkeypatch.setattr("holdfast_checker.committers.actors.commit_or_abort_job", fail)
     result = run("check", "two_phase", "--scene", "other-job")
     assert result.exit_code == 1
     assert "ended with an unexpected exception: ZeroDivisionError: a mistake" in " ".join(result.stdout.split())

@@ -11,16 +11,16 @@ import pytest
 from holdfast.cli.output import Output
 from holdfast.guarantees import GuaranteeAnswer
 from holdfast_checker.cli.report import print_guarantee_table
-from holdfast_checker.committers.table_v.table import PAPERS, REASONS, Table, build_table
+from holdfast_checker.committers.table_v.table import PAPERS, REASONS, GuaranteeTable, build_table
 from tests.unit.cli.destinations import run
 
 
 @pytest.fixture(scope="module")
-def table() -> Table:
+def table() -> GuaranteeTable:
     return build_table(("two_phase", "direct"), ("abortable-job", "committed-output-observable"))
 
 
-def test_each_answer_is_in_the_table(table: Table, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_answer_is_in_the_table(table: GuaranteeTable, capsys: pytest.CaptureFixture[str]) -> None:
     assert print_guarantee_table(table, Output()) == all(cell.agrees_with_declaration for cell in table.cells.values())
     shown = capsys.readouterr().out
     assert "two_" in shown
@@ -31,7 +31,7 @@ def test_each_answer_is_in_the_table(table: Table, capsys: pytest.CaptureFixture
 
 
 def test_differences_are_shown_with_their_reason(
-    table: Table, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    table: GuaranteeTable, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cell = table.cell("committed-output-observable", "direct")
     said = {**cell.committer.guarantees, cell.row.name: GuaranteeAnswer(holds=False, why="said so")}
@@ -50,7 +50,7 @@ def test_differences_are_shown_with_their_reason(
     assert "3 of 4 declarations" in shown
 
 
-def test_incomplete_results_are_marked(table: Table, capsys: pytest.CaptureFixture[str]) -> None:
+def test_incomplete_results_are_marked(table: GuaranteeTable, capsys: pytest.CaptureFixture[str]) -> None:
     cells = {key: replace(cell, complete=False) for key, cell in table.cells.items()}
     print_guarantee_table(replace(table, cells=cells), Output())
     shown = capsys.readouterr().out

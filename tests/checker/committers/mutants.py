@@ -24,7 +24,7 @@ from holdfast.commit.two_phase.decision_log import append_entry, job_exists
 from holdfast.commit.two_phase.pending_uploads import LiveJobs
 from holdfast.stores.base import iter_uploads
 from holdfast.versioned_log import RecordStore
-from holdfast_checker.committers.actors import OtherJob, Scene
+from holdfast_checker.committers.actors import CommitterScene, ConcurrentJobSpec
 from holdfast_checker.committers.cluster import CLUSTER
 from holdfast_checker.committers.output import DESTINATION
 from holdfast_checker.committers.scenes import SCENES
@@ -55,7 +55,7 @@ class Mutant:
     name: str
     slip: str
     swaps: tuple[Swap, ...]
-    scene: Scene
+    scene: CommitterScene
     breaks: tuple[str, ...] = ()
     reason: str = ""
     change: Callable[[World], World] = lambda world: world
@@ -96,7 +96,7 @@ def _other_job_later(world: World) -> World:
 
 
 # --- scenes, as small as the mistakes allow ---------------------------------------------------------------------------
-_LONE = Scene(name="lone", summary="one attempt at one task", tasks=1, attempts=1)
+_LONE = CommitterScene(name="lone", summary="one attempt at one task", tasks=1, attempts=1)
 _SPECULATION = SCENES["speculation"]
 _DRIVER_DIES = replace(
     _LONE,
@@ -121,7 +121,7 @@ _NEXT_OVERWRITES = replace(
     name="next-overwrites",
     summary="the driver dies between any two calls, and the next job replaces what is there",
     mode=SaveMode.OVERWRITE,
-    others=(OtherJob(),),
+    others=(ConcurrentJobSpec(),),
     mortal=("driver",),
     budgets={Fault.CRASH: 1},
 )

@@ -12,8 +12,8 @@ from dataclasses import replace
 import pytest
 
 from holdfast.commit.committer import RENAME_DIR, Committer
-from holdfast_checker.committers.actors import Scene
-from holdfast_checker.committers.cluster import CommitOrder
+from holdfast_checker.committers.actors import CommitterScene
+from holdfast_checker.committers.cluster import TaskCommitTiming
 from holdfast_checker.committers.narration import job_narrator
 from holdfast_checker.committers.scenes import SCENES
 from holdfast_checker.committers.worlds import build_world
@@ -32,12 +32,12 @@ _STATES = 20_000
 _SENTENCES = 15
 
 _PARTITION = SCENES["partition"]
-_ONE_BY_ONE = Scene(
+_ONE_BY_ONE = CommitterScene(
     name="one-by-one",
     summary="an attempt is cut off from the driver while it commits, another one takes over, and both go on",
     tasks=1,
     speculation=False,
-    order=CommitOrder.ASK_FIRST,
+    order=TaskCommitTiming.ASK_FIRST,
     budgets={Fault.PARTITION: 1},
 )
 _MOVES_FILE_BY_FILE = replace(_ONE_BY_ONE, name="no-directory-rename", store={"rename_dir": False})
@@ -74,7 +74,7 @@ def _on_any_directories(name: str) -> Committer:
         pytest.param("emr", _PARTITION, "C2", "beside the files", id="emr-partition"),
     ],
 )
-def test_it_is_found_shrunk_and_told(committer: str, scene: Scene, name: str, says: str) -> None:
+def test_it_is_found_shrunk_and_told(committer: str, scene: CommitterScene, name: str, says: str) -> None:
     world = build_world(_on_any_directories(committer), scene)
     found = explore_world(world, budget=Budget(states=_STATES), until=lambda now: name in now.findings)
     assert name in found.findings, f"{found.states} states, {found.findings}"
@@ -93,7 +93,7 @@ def test_it_is_found_shrunk_and_told(committer: str, scene: Scene, name: str, sa
     ("scene", "while_merging"),
     [pytest.param(_ONE_BY_ONE, True, id="renamed"), pytest.param(_MOVES_FILE_BY_FILE, False, id="file-by-file")],
 )
-def test_when_file_v1_mixes_attempts(scene: Scene, while_merging: bool) -> None:
+def test_when_file_v1_mixes_attempts(scene: CommitterScene, while_merging: bool) -> None:
     """With directory renames no task commit mixes attempts, but the merge of the job commit may.
 
     So the committer refuses other stores.

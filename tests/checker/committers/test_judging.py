@@ -8,18 +8,25 @@ from dataclasses import replace
 import pytest
 
 from holdfast.commit import SaveMode
-from holdfast_checker.committers.actors import Setting
-from holdfast_checker.committers.cluster import CLUSTER, Cluster, ClusterState, CommitOrder, JobPhase, ToldOutcome
+from holdfast_checker.committers.actors import CommitterWorldSettings
+from holdfast_checker.committers.cluster import (
+    CLUSTER,
+    Cluster,
+    ClusterState,
+    JobPhase,
+    LearnedOutcome,
+    TaskCommitTiming,
+)
 from holdfast_checker.committers.cluster import AttemptState as Doing
-from holdfast_checker.committers.output import DESTINATION, HOME, Origin, file_bytes
+from holdfast_checker.committers.output import DESTINATION, HOME, FileOrigin, file_bytes
 from holdfast_checker.committers.properties import RULES, ShownAttempt, visible_attempts
-from holdfast_checker.committers.sandbox import Sandbox, StoresCopy
+from holdfast_checker.committers.sandbox import StoreSandbox, StoresCopy
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import View
 from holdfast_checker.simulated.store import StoreResource
 from holdfast_checker.specimens import COMPARED
 
-MINE = Origin("main", 0, 0, 0)
+MINE = FileOrigin("main", 0, 0, 0)
 ENDED = ClusterState(attempts=((Doing.ENDED,),), accepted=(None,))
 
 
@@ -55,19 +62,19 @@ def test_a_driver_that_gives_up_does_not_hide_that_another_commits() -> None:
     assert way.reply.value is None
 
 
-def _empty(mode: SaveMode) -> tuple[Sandbox, StoresCopy]:
+def _empty(mode: SaveMode) -> tuple[StoreSandbox, StoresCopy]:
     store = StoreResource(DESTINATION, time_of=lambda actor: 0.0)
-    setting = Setting(
+    setting = CommitterWorldSettings(
         name="empty",
         committer=COMPARED["two_phase"],
         capabilities={DESTINATION: store.capabilities},
         tasks=1,
         attempts=1,
         files=1,
-        order=CommitOrder.REPORT,
+        order=TaskCommitTiming.REPORT,
         mode=mode,
     )
-    sandbox = Sandbox(setting, {DESTINATION: store})
+    sandbox = StoreSandbox(setting, {DESTINATION: store})
     return sandbox, sandbox.copy_states({DESTINATION: store.initial_state()})
 
 
@@ -79,7 +86,7 @@ def test_what_another_job_has_committed_stays(stays: bool, mode: SaveMode, broke
     sandbox, copy = _empty(mode)
     if stays:
         copy.stores[DESTINATION].put(f"{HOME}day=0/other.txt", file_bytes("other", 0, 0, 0))
-    told = replace(ENDED, told=(ToldOutcome("other job", "committed", True),))
+    told = replace(ENDED, told=(LearnedOutcome("other job", "committed", True),))
     end = RULES["C7"].bind(sandbox).end
     assert end is not None
     assert bool(end(View({CLUSTER: told, DESTINATION: copy.stores[DESTINATION].take_snapshot()}))) is broken

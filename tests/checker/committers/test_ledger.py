@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.commit import layout
-from holdfast_checker.committers.ledger import Decision, Ledger, extend_ledger
+from holdfast_checker.committers.ledger import DecisionLedger, LogDecision, extend_ledger
 from holdfast_checker.committers.output import HOME
 from holdfast_checker.simulated.memory import RestorableStore
 
@@ -13,8 +13,9 @@ def test_a_commit_that_recovery_has_published_and_trimmed_was_visible() -> None:
     store = RestorableStore()
     store.put(HOME + layout.log_entry_path(3), b"{}")
     decisions = tuple(
-        Decision(seq, f"job {seq}", commits=commits, batch=None, data=b"") for seq, commits in ((1, True), (2, False))
+        LogDecision(seq, f"job {seq}", commits=commits, batch=None, data=b"")
+        for seq, commits in ((1, True), (2, False))
     )
-    after = extend_ledger(Ledger(decisions=decisions), store.take_snapshot())
+    after = extend_ledger(DecisionLedger(decisions=decisions), store.take_snapshot())
     assert [one.seq for one in after.decisions] == [1, 2, 3]
     assert (after.visible, after.done) == ((1,), (1, 2))

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast_checker.committers.actors import Scene
+from holdfast_checker.committers.actors import CommitterScene
 from holdfast_checker.committers.features import combine_features, parse_features
 from holdfast_checker.committers.scenes import COMBINED, LARGE, SCENES, SMALL, STORES, TRANSACTIONAL
 from holdfast_checker.committers.worlds import build_world
@@ -44,7 +44,7 @@ def _small_worlds() -> list[object]:
 
 
 @pytest.mark.parametrize("scene", _scenes())
-def test_nothing_is_found(scene: Scene) -> None:
+def test_nothing_is_found(scene: CommitterScene) -> None:
     found = explore_world(build_world(COMPARED["two_phase"], scene))
     assert found.complete
     assert found.states > 1
@@ -54,7 +54,7 @@ def test_nothing_is_found(scene: Scene) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scene", [pytest.param(one, id=one.name) for one in COMBINED.values()])
-def test_nothing_is_found_in_combinations_and_everything_is_reached(scene: Scene) -> None:
+def test_nothing_is_found_in_combinations_and_everything_is_reached(scene: CommitterScene) -> None:
     found = Check(committer_subject(COMPARED["two_phase"])).explore([scene])
     assert found.complete
     assert found.broken == ()
@@ -72,7 +72,7 @@ def test_no_decision_is_made_in_the_trimmed_past() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scene", _small_worlds())
-def test_nothing_is_found_in_the_small_worlds_as_far_as_a_minute_goes(scene: Scene) -> None:
+def test_nothing_is_found_in_the_small_worlds_as_far_as_a_minute_goes(scene: CommitterScene) -> None:
     """`holdfast check two_phase --small` explores them completely."""
     found = explore_world(build_world(COMPARED["two_phase"], scene), budget=Budget(seconds=60))
     assert found.findings == {}

@@ -108,14 +108,14 @@ def keep_the_records(
 def forget_the_order(
     shipped: Callable[..., bytes], self: RecordStore, path: str, data: bytes, changes: Sequence[Change]
 ) -> bytes:
-    """In place of `RecordStore.create_with`: do not require that the entry before this one exists."""
+    """In place of `RecordStore.create_with_changes`: do not require that the entry before this one exists."""
     return shipped(self, path, data, [one for one in changes if not isinstance(one, Require | RequireEmpty)])
 
 
 def take_silence_for_commit(
     shipped: Callable[..., bytes], self: RecordStore, path: str, data: bytes, changes: Sequence[Change]
 ) -> bytes:
-    """In place of `RecordStore.create_with`: consider a transaction made although it was not answered."""
+    """In place of `RecordStore.create_with_changes`: consider a transaction made although it was not answered."""
     with suppress(OutcomeUnknownError):
         as_transactional(self.store).apply([Put(self.key(path), data, Create()), *changes])
         return data

@@ -11,9 +11,9 @@ from holdfast.commit.two_phase.replacement import iter_deletions
 from holdfast.commit.two_phase.roll_forward import plan_files
 from holdfast.stores.base import Overwrite
 from holdfast.versioned_log import RecordStore
-from holdfast_checker.committers.actors import Scene
+from holdfast_checker.committers.actors import CommitterScene
 from holdfast_checker.committers.features import combine_features, parse_features
-from holdfast_checker.committers.output import DESTINATION, HOME, chosen_name, parse_origin, visible_files
+from holdfast_checker.committers.output import DESTINATION, HOME, make_chosen_file_name, parse_origin, visible_files
 from holdfast_checker.committers.scenes import TRANSACTIONAL
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import Actor, Port, Property, View, World
@@ -67,7 +67,7 @@ def _with_a_tool(path: str) -> Callable[[World], World]:
 
 
 # --- scenes -----------------------------------------------------------------------------------------------------------
-def _scene(name: str) -> Scene:
+def _scene(name: str) -> CommitterScene:
     return combine_features(parse_features(f"transactions+{name}") or ())
 
 
@@ -120,14 +120,14 @@ TRANSACTION_MUTANTS = (
     Mutant(
         name="order-is-not-required",
         slip="The transaction requires only that its number is free, and not that the entry before it exists.",
-        swaps=(swap(RecordStore.create_with, mistakes.forget_the_order),),
+        swaps=(swap(RecordStore.create_with_changes, mistakes.forget_the_order),),
         scene=_scene("one-task+busy+at-once+short-log"),
         breaks=("plain-reads", "log-order"),
     ),
     Mutant(
         name="unknown-transaction-is-a-commit",
         slip="A transaction that was not answered is considered made.",
-        swaps=(swap(RecordStore.create_with, mistakes.take_silence_for_commit),),
+        swaps=(swap(RecordStore.create_with_changes, mistakes.take_silence_for_commit),),
         scene=TRANSACTIONAL["transactional-failure"],
         breaks=("C1", "C8"),
     ),
@@ -145,7 +145,7 @@ TRANSACTION_MUTANTS = (
         swaps=(swap(plan_files, mistakes.complete_over_anything),),
         scene=_TAKEN,
         breaks=("other-tools",),
-        change=_with_a_tool(f"day=0/{chosen_name(0, 0)}"),
+        change=_with_a_tool(f"day=0/{make_chosen_file_name(0, 0)}"),
     ),
 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.commit.two_phase.committer import TWO_PHASE
-from holdfast_checker.committers.actors import Scene
+from holdfast_checker.committers.actors import CommitterScene
 from holdfast_checker.committers.features import combine_features, parse_features
 from holdfast_checker.framework.check import Check
 from holdfast_checker.kernel.explore import Budget
@@ -59,7 +59,7 @@ VERDICT = tuple(combine_features(parse_features(name) or ()) for name in _NAMES)
 """Worlds in which each part of the protocol meets crashes, second drivers, other jobs and readers."""
 
 
-def small_verdict(*, scenes: tuple[Scene, ...] = VERDICT, first: bool = True) -> dict[tuple[str, str], str]:
+def small_verdict(*, scenes: tuple[CommitterScene, ...] = VERDICT, first: bool = True) -> dict[tuple[str, str], str]:
     """Explore small worlds, and return what broke, by scene and property.
 
     The property ``reached`` means that no history reached a goal, and ``states`` that the scene has too many states.

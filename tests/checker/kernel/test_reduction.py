@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import HoldfastError
-from holdfast_checker.committers.actors import Scene
-from holdfast_checker.committers.cluster import CommitOrder
+from holdfast_checker.committers.actors import CommitterScene
+from holdfast_checker.committers.cluster import TaskCommitTiming
 from holdfast_checker.committers.worlds import build_world
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.explore import explore_world
@@ -185,7 +185,7 @@ def test_random_programs_reach_the_lock() -> None:
 # --- commits ----------------------------------------------------------------------------------------------------------
 SCENES = {
     "crash": {"tasks": 1, "attempts": 1, "budgets": {CRASH: 1}},
-    "two ask": {"tasks": 1, "attempts": 2, "budgets": {CRASH: 1}, "order": CommitOrder.ASK_FIRST},
+    "two ask": {"tasks": 1, "attempts": 2, "budgets": {CRASH: 1}, "order": TaskCommitTiming.ASK_FIRST},
     "cut off": {"tasks": 1, "attempts": 2, "budgets": {CRASH: 1, BREAK: 1}},
     "two tasks": {"tasks": 2, "attempts": 1, "budgets": {CRASH: 1}},
     "recovery": {"tasks": 1, "attempts": 1, "budgets": {CRASH: 1, CLOCK: 1}, "recovery": 1},
@@ -202,7 +202,7 @@ _SMALL = [
 
 
 def _commit_world(committer: str, scene: str) -> World:
-    return build_world(COMPARED[committer], Scene(name=scene, summary="", files=1, **SCENES[scene]))  # type: ignore[arg-type]  # keyword arguments
+    return build_world(COMPARED[committer], CommitterScene(name=scene, summary="", files=1, **SCENES[scene]))  # type: ignore[arg-type]  # keyword arguments
 
 
 @pytest.mark.parametrize(("committer", "scene"), _SMALL)

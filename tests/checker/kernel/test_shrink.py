@@ -7,7 +7,7 @@ from itertools import groupby
 import pytest
 
 from holdfast.errors import HoldfastError, InvalidRequestError
-from holdfast_checker.committers.actors import Scene
+from holdfast_checker.committers.actors import CommitterScene
 from holdfast_checker.committers.worlds import build_world
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.counterexample import Counterexample, replay_choices
@@ -114,7 +114,7 @@ def test_an_end_is_still_an_end() -> None:
     ("committer", "name", "most"), [("file-v2", "C4", (2, 0, 2, 20)), ("direct", "C4", (2, 0, 2, 12))]
 )
 def test_early_output_needs_a_driver_and_one_attempt(committer: str, name: str, most: tuple[int, ...]) -> None:
-    scene = Scene(name="large", summary="", recovery=1, budgets={Fault.CRASH: 1, Fault.PARTITION: 1})
+    scene = CommitterScene(name="large", summary="", recovery=1, budgets={Fault.CRASH: 1, Fault.PARTITION: 1})
     world = build_world(COMPARED[committer], scene)
     small = shrink_counterexample(world, _found(world, name))
     assert _cost(world, small) <= most

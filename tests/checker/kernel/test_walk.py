@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast_checker.committers.actors import Scene
+from holdfast_checker.committers.actors import CommitterScene
 from holdfast_checker.committers.worlds import build_world
 from holdfast_checker.kernel import walk as walking
 from holdfast_checker.kernel.calls import Fault
@@ -31,7 +31,7 @@ ALL = dict.fromkeys(Fault, 1)
 
 def _commit_world(committer: str = "two_phase", crashes: int = 1) -> World:
     budgets = {**ALL, Fault.CRASH: crashes}
-    scene = Scene(name="large", summary="", recovery=1, second_driver=True, budgets=budgets)
+    scene = CommitterScene(name="large", summary="", recovery=1, second_driver=True, budgets=budgets)
     return build_world(COMPARED[committer], scene)
 
 

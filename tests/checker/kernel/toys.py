@@ -9,7 +9,7 @@ from typing import cast
 from holdfast.errors import ConflictError, OutcomeUnknownError, UnavailableError
 from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
 from holdfast_checker.kernel.state_space import StateSpace
-from holdfast_checker.kernel.walk import _Walker
+from holdfast_checker.kernel.walk import _RandomHistoryWalker
 from holdfast_checker.kernel.world import Actor, Choice, Port, Property, View, World
 
 CELLS = "cells"
@@ -183,8 +183,8 @@ def with_ends(world: World) -> tuple[World, set[tuple[Hashable, ...]]]:
 
 def draw_history(world: World, seed: int) -> tuple[Choice, ...]:
     """Return the choices of the random history of a seed, such as `Counterexample.seed`."""
-    walker = _Walker(StateSpace(world), seed)
-    while walker.go_on() or walker.go_wrong():
+    walker = _RandomHistoryWalker(StateSpace(world), seed)
+    while walker.take_next_step() or walker.inject_late_fault():
         continue
     return walker.choices
 

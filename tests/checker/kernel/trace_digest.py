@@ -11,7 +11,7 @@ import logging
 import sys
 from collections.abc import Hashable
 
-from holdfast_checker.committers.actors import Scene
+from holdfast_checker.committers.actors import CommitterScene
 from holdfast_checker.committers.worlds import build_world
 from holdfast_checker.kernel.calls import Fault, canonical_key
 from holdfast_checker.kernel.counterexample import replay_choices
@@ -61,8 +61,8 @@ def _figures(world: World) -> list[object]:
 def _digests() -> dict[str, object]:
     record: dict[str, object] = {}
     for name, committer in COMPARED.items():
-        large = Scene(name="large", summary="", files=1, recovery=1, second_driver=True, budgets=BUDGETS)
-        small = Scene(name="small", summary="", tasks=1, attempts=1, files=1, budgets={Fault.CRASH: 1})
+        large = CommitterScene(name="large", summary="", files=1, recovery=1, second_driver=True, budgets=BUDGETS)
+        small = CommitterScene(name="small", summary="", tasks=1, attempts=1, files=1, budgets={Fault.CRASH: 1})
         record[name] = [digest_of(build_world(committer, large)), _figures(build_world(committer, small))]
     return record
 

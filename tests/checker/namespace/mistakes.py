@@ -25,7 +25,7 @@ from holdfast.namespace.operations.names import Delete, Rename
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import READ, Caller
 from holdfast.namespace.phases import OperationRunner
-from holdfast.namespace.view import Chain, Hints, Reader, RelatedGroup, View, guess_view
+from holdfast.namespace.view import InodeCache, Reader, RelatedGroup, ResolvedPath, View, read_view_from_cache
 from holdfast.stores.base import Change
 from holdfast.transactions.base import ABSENT, Backend, Commit, Record, ScanPage
 
@@ -88,8 +88,8 @@ def believe_hints(shipped: Callable[[View], dict[bytes, int]], self: View) -> di
     return {} if self.is_guess else shipped(self)
 
 
-def guess_the_answer(shipped: Callable[..., View | None], hints: Hints, group: RelatedGroup) -> View | None:
-    """In place of `guess_view`: take a guess for a snapshot, whose errors are true."""
+def guess_the_answer(shipped: Callable[..., View | None], hints: InodeCache, group: RelatedGroup) -> View | None:
+    """In place of `read_view_from_cache`: take a guess for a snapshot, whose errors are true."""
     view = shipped(hints, group)
     return None if view is None else replace(view, is_guess=False)
 
@@ -116,7 +116,7 @@ class _Remembering:
 
 
 def read_step_by_step(
-    shipped: Callable[..., View], reader: Reader, hints: Hints, group: RelatedGroup, most: int = 1
+    shipped: Callable[..., View], reader: Reader, hints: InodeCache, group: RelatedGroup, most: int = 1
 ) -> View:
     """In place of `read_view`: read each component of a path once, in as many snapshots as it takes."""
     return shipped(_Remembering(reader), hints, group, most)
@@ -156,9 +156,9 @@ def read_what_was_looked_at(
     shipped: Callable[..., Any], self: OperationRunner, operation: Operation[Any], caller: Caller
 ) -> Any:
     """In place of `Operations.read`: if hints allow a file to be opened, read it without another check."""
-    guess = guess_view(self.hints, _Looking(operation.paths))
+    guess = read_view_from_cache(self.hints, _Looking(operation.paths))
     if isinstance(operation, OpenForReading) and guess is not None and guess.chains[0].target is not None:
-        if caller.may(guess.chains[0].target, READ):
+        if caller.has_permission(guess.chains[0].target, READ):
             caller = replace(caller, is_superuser=True)
     return shipped(self, operation, caller)
 
@@ -171,7 +171,7 @@ class _Looking(PathGroup):
 
 
 def forget_stickiness(shipped: Callable[..., bool], self: Caller, parent: Inode, entry: Inode) -> bool:
-    """In place of `Caller.may_remove`: who may write a directory may remove all entries."""
+    """In place of `Caller.passes_sticky_bit_check`: who may write a directory may remove all entries."""
     return True
 
 
@@ -195,9 +195,14 @@ def rename_without_count(
 
 
 def move_into_itself(
-    shipped: Callable[..., Inode], self: Rename, source: Chain, target: Chain, view: View, context: OperationContext
+    shipped: Callable[..., Inode],
+    self: Rename,
+    source: ResolvedPath,
+    target: ResolvedPath,
+    view: View,
+    context: OperationContext,
 ) -> Inode:
-    """In place of `Rename._check_rename`: do not look whether the source is above the target."""
+    """In place of `Rename._check_rename_allowed`: do not look whether the source is above the target."""
     try:
         return shipped(self, source, target, view, context)
     except RenameError:
@@ -248,8 +253,8 @@ def take_any_lease(
     return shipped(self if chain.target is None else replace(self, writer=chain.target.writer), view, context)
 
 
-def refuse_nobody(shipped: Callable[..., None], view: View, inode: Inode, chain: Chain, now_ms: int) -> None:
-    """In place of `refuse_writer`: take a lease from whoever has it."""
+def refuse_nobody(shipped: Callable[..., None], view: View, inode: Inode, chain: ResolvedPath, now_ms: int) -> None:
+    """In place of `refuse_file_with_writer`: take a lease from whoever has it."""
 
 
 def forget_the_lease(
@@ -271,7 +276,7 @@ def stay_at_the_path(
 
 
 def take_any_end(shipped: Callable[..., None], self: WriteUnderLease, inode: Inode, known: set[str]) -> None:
-    """In place of `WriteUnderLease._check_end`: do not look what the file ends with."""
+    """In place of `WriteUnderLease._require_unchanged_file_end`: do not look what the file ends with."""
 
 
 _NEXT_ID = b"xnext-id"
@@ -381,9 +386,14 @@ def charge_without_bound(
 
 
 def take_any_mark(
-    shipped: Callable[..., Inode], self: Rename, source: Chain, target: Chain, view: View, context: OperationContext
+    shipped: Callable[..., Inode],
+    self: Rename,
+    source: ResolvedPath,
+    target: ResolvedPath,
+    view: View,
+    context: OperationContext,
 ) -> Inode:
-    """In place of `Rename._check_rename`: use a count even if the tree was not frozen all the time."""
+    """In place of `Rename._check_rename_allowed`: use a count even if the tree was not frozen all the time."""
     if self.usage is not None and source.target is not None:
         self = replace(self, usage=replace(self.usage, token=source.target.moving))
     return shipped(self, source, target, view, context)

@@ -51,7 +51,7 @@ MUTANTS = (
     _Mutant(
         name="guesses-answer",
         slip="An error that follows from hints is raised, without a look at the database.",
-        swap=swap(view.guess_view, mistakes.guess_the_answer),
+        swap=swap(view.read_view_from_cache, mistakes.guess_the_answer),
         scenes=("stale-hints",),
     ),
     _Mutant(
@@ -88,7 +88,7 @@ MUTANTS = (
     _Mutant(
         name="not-sticky",
         slip="Who may write a sticky directory may remove the entries of others.",
-        swap=swap(Caller.may_remove, mistakes.forget_stickiness),
+        swap=swap(Caller.passes_sticky_bit_check, mistakes.forget_stickiness),
         scenes=("sticky",),
     ),
     # --- directories --------------------------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ MUTANTS = (
     _Mutant(
         name="into-itself",
         slip="A rename does not look whether the source is above the target.",
-        swap=swap(Rename._check_rename, mistakes.move_into_itself),
+        swap=swap(Rename._check_rename_allowed, mistakes.move_into_itself),
         scenes=("into-itself",),
         breaks="N1",
     ),
@@ -141,7 +141,7 @@ MUTANTS = (
     _Mutant(
         name="writers-not-refused",
         slip="A lease is taken over although its writer is alive.",
-        swap=swap(files.refuse_writer, mistakes.refuse_nobody),
+        swap=swap(files.require_no_live_writer, mistakes.refuse_nobody),
         scenes=("two-appenders", "concat-and-append"),
     ),
     _Mutant(
@@ -196,7 +196,7 @@ MUTANTS = (
     _Mutant(
         name="publishes-behind-anything",
         slip="A writer adds to whatever the file has, although a crash may have undone what it has published before.",
-        swap=swap(WriteUnderLease._check_end, mistakes.take_any_end),
+        swap=swap(WriteUnderLease._require_unchanged_file_end, mistakes.take_any_end),
         scenes=("database-crash-under-a-writer",),
     ),
     _Mutant(
@@ -301,7 +301,7 @@ MUTANTS = (
     _Mutant(
         name="mark-not-validated",
         slip="A tree is moved into a quota with a count during which it may have changed.",
-        swap=swap(Rename._check_rename, mistakes.take_any_mark),
+        swap=swap(Rename._check_rename_allowed, mistakes.take_any_mark),
         scenes=("quota-expired",),
         breaks="N5",
     ),

@@ -10,13 +10,13 @@ from holdfast_checker.framework.subject import GoalTracker
 from holdfast_checker.kernel.explore import Exploration, explore_world
 from holdfast_checker.kernel.world import World
 from holdfast_checker.namespace.properties import GOALS
-from holdfast_checker.namespace.scenes import SCENES, SMALL, Scene
+from holdfast_checker.namespace.scenes import SCENES, SMALL, NamespaceScene
 from holdfast_checker.namespace.worlds import build_world
 from tests.checker.kernel.toys import with_ends
 from tests.checker.scene_mutants import JUDGES
 
 
-def _is_slow(scene: Scene) -> bool:
+def _is_slow(scene: NamespaceScene) -> bool:
     """Check whether a scene takes more than a moment: `make check` explores it."""
     return bool(scene.collectors or scene.budgets or scene.crashes or scene.later or len(scene.scripts) > 2)
 

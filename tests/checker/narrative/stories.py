@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from holdfast_checker.committers.actors import OtherJob, Scene
-from holdfast_checker.committers.cluster import CommitOrder
+from holdfast_checker.committers.actors import CommitterScene, ConcurrentJobSpec
+from holdfast_checker.committers.cluster import TaskCommitTiming
 from holdfast_checker.committers.narration import job_narrator
 from holdfast_checker.committers.worlds import build_world
 from holdfast_checker.kernel.calls import Fault
@@ -32,11 +32,11 @@ class Found:
 
 def find(committer: str) -> dict[str, Found]:
     """Find everything that breaks with one task, two attempts, two files, a crash and a partition; by property."""
-    scene = Scene(
+    scene = CommitterScene(
         name="small",
         summary="One task with two attempts; a crash and a partition.",
         tasks=1,
-        order=CommitOrder.ASK_FIRST,
+        order=TaskCommitTiming.ASK_FIRST,
         budgets={Fault.PARTITION: 1, Fault.CRASH: 1},
     )
     world = build_world(COMPARED[committer], scene)
@@ -46,15 +46,15 @@ def find(committer: str) -> dict[str, Found]:
 def wander(committer: str, seed: int) -> Found:
     """Draw a long history with every actor and every fault, as if something broke at its end."""
     draw = random.Random(seed)
-    scene = Scene(
+    scene = CommitterScene(
         name="large",
         summary="Everybody.",
         tasks=2,
-        order=draw.choice(list(CommitOrder)),
+        order=draw.choice(list(TaskCommitTiming)),
         recovery=1,
         second_driver=True,
         reader=True,
-        others=(OtherJob(),),
+        others=(ConcurrentJobSpec(),),
         cancel=draw.random() < 0.3,
         bystanders=True,
         old=("day=0",),

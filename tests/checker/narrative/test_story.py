@@ -15,8 +15,8 @@ from holdfast_checker.committers.narration import shorten_ids
 from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint
 from holdfast_checker.kernel.counterexample import Counterexample, replay_choices
 from holdfast_checker.kernel.world import Actor, Choice, Port, Property, View, World
-from holdfast_checker.narrative.sentences import CallEvent, CallPhrase, Narrator, Weight
-from holdfast_checker.narrative.story import Story, ToldCall, tell_story
+from holdfast_checker.narrative.sentences import CallEvent, CallImportance, CallPhrase, Narrator
+from holdfast_checker.narrative.story import DetailedCall, Story, tell_story
 from holdfast_checker.specimens import COMPARED
 from tests.checker.narrative.stories import Found, find, wander
 
@@ -28,7 +28,7 @@ def small() -> dict[str, dict[str, Found]]:
     return {name: find(name) for name in _COMMITTERS}
 
 
-def _calls(story: Story) -> list[ToldCall]:
+def _calls(story: Story) -> list[DetailedCall]:
     return [call for sentence in story.sentences for call in sentence.calls]
 
 
@@ -167,7 +167,7 @@ class _Shelf:
 def _act(event: CallEvent) -> CallPhrase:
     if event.call.operation == "put":
         return CallPhrase(verb="puts", things=("a jar",), plural="jars", tail=" there")
-    return CallPhrase(verb="looks", weight=Weight.READ)
+    return CallPhrase(verb="looks", weight=CallImportance.READ)
 
 
 def _holds(view: View) -> Mapping[str, str]:

@@ -8,7 +8,7 @@ from holdfast.commit import SaveMode
 from holdfast.commit.success_file import read_success_file
 from holdfast.errors import ConflictError, DestinationExistsError, NotFoundError
 from holdfast.stores.base import iter_uploads
-from holdfast.stores.interceptors import Operation
+from holdfast.stores.interceptors import StoreOperation
 from holdfast_checker.specimens import DIRECT
 from tests.checker.specimens.buckets import bucket_of
 from tests.interceptors import Fault, FaultMode, SimulatedCrash
@@ -33,7 +33,7 @@ def test_a_dead_attempt_leaves_files() -> None:
     """C2 does not hold: its retry replaces only files with the same names. An open file is a pending upload."""
     bucket = bucket_of("direct")
     job = bucket.start(bucket.context())
-    dying = faulty_context(bucket, Fault(FaultMode.CRASH_BEFORE, Operation.COMPLETE_UPLOAD, "*/b"))
+    dying = faulty_context(bucket, Fault(FaultMode.CRASH_BEFORE, StoreOperation.COMPLETE_UPLOAD, "*/b"))
     with pytest.raises(SimulatedCrash):
         open_attempt(bucket, dying, job, 0, {"a": b"dead", "b": b"dead"})
     ctx = bucket.context()
@@ -45,7 +45,7 @@ def test_a_dead_attempt_leaves_files() -> None:
 def test_an_upload_that_another_process_aborted_is_an_error() -> None:
     bucket = bucket_of("direct")
     job = bucket.start(bucket.context())
-    fault = Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD, error=NotFoundError("aborted: run the task again"))
+    fault = Fault(FaultMode.FAIL, StoreOperation.COMPLETE_UPLOAD, error=NotFoundError("aborted: run the task again"))
     with pytest.raises(ConflictError):
         open_attempt(bucket, faulty_context(bucket, fault), job, 0, {"a": b"x"})
     assert bucket.visible() == {}

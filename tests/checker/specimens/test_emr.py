@@ -8,7 +8,7 @@ from holdfast.commit.leftovers import RecoveryAction
 from holdfast.commit.recovery import UNKNOWN
 from holdfast.commit.success_file import read_success_file
 from holdfast.errors import InvalidRequestError, NotFoundError, OutcomeUnknownError, UnavailableError
-from holdfast.stores.interceptors import InterceptedStore, Operation
+from holdfast.stores.interceptors import InterceptedStore, StoreOperation
 from holdfast_checker.specimens import EMR
 from tests.checker.specimens.buckets import bucket_of
 from tests.interceptors import Fault, FaultMode, Recorder, SimulatedCrash
@@ -65,7 +65,7 @@ def test_a_task_that_dies_halfway_leaves_files() -> None:
     """Table V, "atomic task commit": no. The next attempt writes fewer files, so a file of the dead one stays (C2)."""
     bucket = bucket_of("emr")
     job = bucket.start(bucket.context())
-    dying = faulty_context(bucket, Fault(FaultMode.CRASH_BEFORE, Operation.COMPLETE_UPLOAD, nth=3))
+    dying = faulty_context(bucket, Fault(FaultMode.CRASH_BEFORE, StoreOperation.COMPLETE_UPLOAD, nth=3))
     with pytest.raises(SimulatedCrash):
         bucket.run_task(dying, job, 0, [b"dead"] * 3)
     ctx = bucket.context()
@@ -76,7 +76,7 @@ def test_a_task_that_dies_halfway_leaves_files() -> None:
 def test_a_task_that_fails_halfway_aborts_the_rest() -> None:
     bucket = bucket_of("emr")
     job = bucket.start(bucket.context())
-    ctx = faulty_context(bucket, Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD, nth=2))
+    ctx = faulty_context(bucket, Fault(FaultMode.FAIL, StoreOperation.COMPLETE_UPLOAD, nth=2))
     with pytest.raises(UnavailableError):
         bucket.run_task(ctx, job, 0, [b"dead"] * 3)
     assert len(bucket.visible()) == 1 and uploads(bucket) == []
@@ -85,7 +85,7 @@ def test_a_task_that_fails_halfway_aborts_the_rest() -> None:
 def test_a_lost_reply_is_settled() -> None:
     bucket = bucket_of("emr")
     job = bucket.start(bucket.context())
-    ctx = faulty_context(bucket, Fault(FaultMode.LOST_REPLY, Operation.COMPLETE_UPLOAD))
+    ctx = faulty_context(bucket, Fault(FaultMode.LOST_REPLY, StoreOperation.COMPLETE_UPLOAD))
     assert bucket.run_task(ctx, job, 0, [b"1", b"2"]).totals.files == 2
     assert len(bucket.visible()) == 2
 
@@ -113,7 +113,7 @@ def test_clean_up_that_fails_is_reported() -> None:
     ctx = bucket.context()
     job = bucket.start(ctx)
     commits = [bucket.run_task(ctx, job, 0, [b"1"])]
-    outcome = bucket.commit(faulty_context(bucket, Fault(FaultMode.FAIL, Operation.LIST_UPLOADS)), job, commits)
+    outcome = bucket.commit(faulty_context(bucket, Fault(FaultMode.FAIL, StoreOperation.LIST_UPLOADS)), job, commits)
     assert outcome.committed and not outcome.finished and "holdfast recover" in outcome.pending_reason
     assert bucket.commit(ctx, job, commits).finished
 

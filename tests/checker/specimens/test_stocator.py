@@ -7,7 +7,7 @@ import pytest
 from holdfast.commit.success_file import read_success_file
 from holdfast.errors import OutcomeUnknownError
 from holdfast.stores.base import iter_uploads
-from holdfast.stores.interceptors import Operation
+from holdfast.stores.interceptors import StoreOperation
 from holdfast_checker.specimens import STOCATOR
 from tests.checker.specimens.buckets import bucket_of
 from tests.interceptors import FOR_EVER, Fault, FaultMode
@@ -116,7 +116,7 @@ def test_an_abort_after_the_commit_takes_nothing_back() -> None:
     job = bucket.start(bucket.context())
     commits = [bucket.run_task(bucket.context(), job, 0, bucket.contents("new", 0))]
     with pytest.raises(OutcomeUnknownError):
-        bucket.commit(faulty_context(bucket, Fault(FaultMode.LOST_REPLY, Operation.PUT)), job, commits)
+        bucket.commit(faulty_context(bucket, Fault(FaultMode.LOST_REPLY, StoreOperation.PUT)), job, commits)
     assert STOCATOR.abort_job(bucket.context(), job).committed
     assert sorted(bucket.visible().values()) == bucket.expected("new", 1)
 
@@ -127,7 +127,7 @@ def test_trouble_after_success_is_no_failed_commit() -> None:
     job = bucket.start(ctx)
     open_attempt(bucket, ctx, job, 0, {"a": b"dead"})
     commit = run_attempt(bucket, ctx, job, 0, {"a": b"right"})
-    broken = faulty_context(bucket, Fault(FaultMode.FAIL, Operation.DELETE_MANY, times=FOR_EVER))
+    broken = faulty_context(bucket, Fault(FaultMode.FAIL, StoreOperation.DELETE_MANY, times=FOR_EVER))
     outcome = bucket.commit(broken, job, [commit])
     assert outcome.committed and not outcome.finished and "_SUCCESS" in outcome.pending_reason
     assert bucket.commit(ctx, job, [commit]).finished, "scenario 8: it can be repeated"

@@ -178,12 +178,12 @@ def read_before_the_lock(shipped: Callable[..., Record | None], port: Port, step
 
 
 def leave_absence(shipped: Callable[..., bool], port: Port, key: bytes) -> bool:
-    """In place of `lock_absence`: lock nothing, because there is nothing to lock."""
+    """In place of `lock_absent_record`: lock nothing, because there is nothing to lock."""
     return True
 
 
 def ask_if_missing(shipped: Callable[..., bool], port: Port, key: bytes) -> bool:
-    """In place of `lock_absence`: look again whether the record is missing."""
+    """In place of `lock_absent_record`: look again whether the record is missing."""
     return _read(port, key) is None
 
 

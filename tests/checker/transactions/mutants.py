@@ -109,13 +109,13 @@ MUTANTS = (
     _Mutant(
         name="absence-is-not-locked",
         slip="No row is created in place of an absent record, so that nothing locks its absence.",
-        swap=swap(row_locks.lock_absence, mistakes.leave_absence),
+        swap=swap(row_locks.lock_absent_record, mistakes.leave_absence),
         scenes=("skew-through-absence-in-steps", "pairs-in-steps/absent:append+append"),
     ),
     _Mutant(
         name="absence-is-read-twice",
         slip="The absence of a record is read again in place of a lock.",
-        swap=swap(row_locks.lock_absence, mistakes.ask_if_missing),
+        swap=swap(row_locks.lock_absent_record, mistakes.ask_if_missing),
         scenes=("skew-through-absence-in-steps",),
     ),
     _Mutant(
@@ -160,13 +160,13 @@ MUTANTS = (
     _Mutant(
         name="own-adds-are-hidden",
         slip="A transaction does not see what it has added itself.",
-        swap=swap(Transaction._record_with_write, mistakes.forget_adds),
+        swap=swap(Transaction._apply_own_write, mistakes.forget_adds),
         scenes=("own-writes",),
     ),
     _Mutant(
         name="own-inserts-are-not-scanned",
         slip="A scan does not show the records that the transaction has created itself.",
-        swap=swap(Transaction._visible_records, mistakes.forget_own_inserts),
+        swap=swap(Transaction._list_records_with_writes, mistakes.forget_own_inserts),
         scenes=("own-writes",),
     ),
 )

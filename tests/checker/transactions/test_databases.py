@@ -12,8 +12,8 @@ from holdfast.errors import OutcomeUnknownError, UnavailableError
 from holdfast.transactions.base import Commit, Committed, Record, ScanPage
 from holdfast_checker.kernel.calls import Call, Fault, Resource, may_conflict
 from holdfast_checker.kernel.world import Port
-from holdfast_checker.simulated.database import DATABASE, DatabaseImage, DatabaseResource
-from holdfast_checker.transactions.row_locks import RowLockTable, SimulatedDatabase, SteppedDatabase
+from holdfast_checker.simulated.database import DATABASE, DatabaseResource, DatabaseState
+from holdfast_checker.transactions.row_locks import RowLockTable, SimulatedDatabase, StatementSteppedDatabase
 from tests.conformance.backends.subject import Subject
 from tests.conformance.backends.suite import checks_for, subject_of
 
@@ -59,7 +59,7 @@ class _Bytes(SimulatedDatabase):
         return super().get_many(set(keys))
 
 
-class _SteppedBytes(SteppedDatabase):
+class _SteppedBytes(StatementSteppedDatabase):
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
         return super().get_many(set(keys))
 
@@ -82,7 +82,7 @@ def _call(*commits: Commit, base: int = 10) -> Call:
 
 
 def _records(state: object) -> dict[bytes, Record]:
-    return cast("DatabaseImage", state).records.as_dict()
+    return cast("DatabaseState", state).records.as_dict()
 
 
 def test_ways_in_which_a_commit_can_end() -> None:
@@ -139,7 +139,7 @@ def test_a_crash_takes_away_the_newest_commits() -> None:
     assert [way.reply.value for way in ways.values()] == [0, 3, 2, 1]
     [same, *again] = database.alternatives(ways["loses 1"].state, Call(DATABASE, "crash"), "database")
     assert [_records(way.state)[b"x"].number for way in again] == [3, 4]
-    assert cast("DatabaseImage", same.state).unsaved == (), "nobody will lose it any more"
+    assert cast("DatabaseState", same.state).unsaved == (), "nobody will lose it any more"
 
 
 def test_what_is_durable_survives_a_crash() -> None:

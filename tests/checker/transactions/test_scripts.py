@@ -14,7 +14,7 @@ from holdfast_checker.transactions.scenes import SCENES
 from holdfast_checker.transactions.scripts import (
     FAILED,
     Contents,
-    MixedStateError,
+    InconsistentReadError,
     Script,
     ScriptLog,
     apply_to_model,
@@ -48,7 +48,7 @@ def test_scripts_mean_what_they_do() -> None:
         store = _store(contents)
         for work in (work for works in scene.works.values() for work in works):
             transaction, played = Transaction(store), ScriptLog()
-            with contextlib.suppress(MixedStateError):
+            with contextlib.suppress(InconsistentReadError):
                 run_script(transaction, work.script, played, looks=work.looks)
             took_effect = isinstance(store.commit(transaction.to_commit()), Committed)
             after, answer = _meaning(contents, played)
@@ -74,7 +74,7 @@ def test_conditions() -> None:
 def test_a_failed_function_has_read() -> None:
     store = _store((("x", ("1", 0)), ("y", ("2", 0))))
     played = ScriptLog()
-    with pytest.raises(MixedStateError):
+    with pytest.raises(InconsistentReadError):
         run_script(Transaction(store), (("put", "z", ""), ("together", "x", "y"), ("put", "w", "")), played)
     played.steps.append(FAILED)
     assert _meaning(_contents(store), played) == (_contents(store), ("saw", (("1", 0), ("2", 0))))

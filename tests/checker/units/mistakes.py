@@ -31,7 +31,7 @@ from holdfast.units.progress import Statistics, TaskProgress
 from holdfast.units.shard_task import ShardTask, TaskLedger
 from holdfast.units.unit import Unit
 from holdfast.units.unit_loop import UnitLoop
-from holdfast.units.work_list import Claim, WorkList
+from holdfast.units.work_list import WorkClaim, WorkList
 from holdfast.units.work_task import ClaimLedger, WorkTask
 
 __all__ = [
@@ -154,20 +154,20 @@ def begin_with_any_input(
 
 def no_flush(shipped: Callable[..., None], self: ShardTask) -> None:
     """In place of `ShardTask._finish`: take it for durable that a task is finished."""
-    self._loop.retry_unavailable(self._ledger.finish)
+    self._loop.retry_while_unavailable(self._ledger.finish)
 
 
 def no_second_look(shipped: Callable[..., bool], self: WorkTask) -> bool:
     """In place of `WorkTask._is_list_at_end`: take a list that was at its end before it was durable for ended."""
-    self._loop.retry_unavailable(self._progress.finish)
-    self._loop.retry_unavailable(self._database.make_durable)
+    self._loop.retry_while_unavailable(self._progress.finish)
+    self._loop.retry_while_unavailable(self._database.make_durable)
     return True
 
 
 def no_flush_of_workers(shipped: Callable[..., bool], self: WorkTask) -> bool:
     """In place of `WorkTask._is_list_at_end`: look again, and take it for durable."""
-    self._loop.retry_unavailable(self._progress.finish)
-    return not self._loop.retry_unavailable(self._read_waiting_items)
+    self._loop.retry_while_unavailable(self._progress.finish)
+    return not self._loop.retry_while_unavailable(self._read_waiting_items)
 
 
 def no_flush_of_jobs(
@@ -248,7 +248,7 @@ def run_what_waited(shipped: Callable[..., None], self: ShardTask, units: Iterab
 
 # --- conflicts --------------------------------------------------------------------------------------------------------
 def forget_a_unit(shipped: Callable[..., None], self: UnitLoop, unit: Unit) -> None:
-    """In place of `UnitLoop.defer`: forget the unit."""
+    """In place of `UnitLoop.defer_unit`: forget the unit."""
 
 
 def drain_unnoticed(shipped: Callable[..., None], self: UnitLoop) -> None:
@@ -296,7 +296,7 @@ def forget_tables(shipped: Callable[..., dict[bytes, int]], self: CellTransactio
 
 
 def collect_without_mark(shipped: Callable[..., int], database: Backend, mark: bytes, version: int) -> int:
-    """In place of `batches._collect_dropped`: delete the cells of a table without a look at its mark."""
+    """In place of `batches._delete_dropped_table`: delete the cells of a table without a look at its mark."""
 
     class Hasty:
         def __getattr__(self, name: str) -> object:
@@ -337,13 +337,13 @@ def keep_a_lost_claim(
 
 
 def claim_anything(
-    shipped: Callable[..., Claim | None],
+    shipped: Callable[..., WorkClaim | None],
     database: Backend,
     work: WorkList,
     claim_key: bytes,
     waiting: Sequence[tuple[bytes, Record]],
     required: Mapping[bytes, int],
-) -> Claim | None:
+) -> WorkClaim | None:
     """In place of `claim_items`: do not look whether others have claimed the items."""
 
     class Hasty:
@@ -353,8 +353,8 @@ def claim_anything(
     return shipped(Hasty(), work, claim_key, waiting, required)
 
 
-def take_over_a_claim(shipped: Callable[..., bool], database: Backend, work: WorkList, claim: Claim) -> bool:
-    """In place of `dissolve_claim`: let the items wait again, and leave the version of the claim as it is."""
+def take_over_a_claim(shipped: Callable[..., bool], database: Backend, work: WorkList, claim: WorkClaim) -> bool:
+    """In place of `release_claim`: let the items wait again, and leave the version of the claim as it is."""
     with suppress(OutcomeUnknownError):
         database.commit(Commit(puts={work.item_key(item.place): item.encoded for item in claim.items.values()}))
     return True
@@ -362,7 +362,7 @@ def take_over_a_claim(shipped: Callable[..., bool], database: Backend, work: Wor
 
 def look_twice(shipped: Callable[..., ScanPage], self: WorkTask, size: int, guards: Collection[bytes] = ()) -> ScanPage:
     """In place of `WorkTask._page`: look for claims, and then for items that wait."""
-    claims = self._database.scan(*self._work.claims, 100).records
+    claims = self._database.scan(*self._work.claims_range, 100).records
     waiting = self._database.scan(*self._work.waiting, 100).records
     page = shipped(self, size, guards)
     return page if claims or waiting else replace(page, records=())

@@ -142,7 +142,7 @@ MUTANTS = (
     _Mutant(
         name="deferred-forgotten",
         slip="A unit that conflicts alone is forgotten.",
-        swap=swap(UnitLoop.defer, mistakes.forget_a_unit),
+        swap=swap(UnitLoop.defer_unit, mistakes.forget_a_unit),
         scenes=("write-skew", "increments"),
         breaks="U3",
     ),
@@ -184,14 +184,14 @@ MUTANTS = (
     _Mutant(
         name="no-table-guard",
         slip="A commit does not validate the definitions of its tables.",
-        swap=swap(CellTransaction._guard_versions, mistakes.forget_tables),
+        swap=swap(CellTransaction._list_required_versions, mistakes.forget_tables),
         scenes=("dropped-table",),
         breaks="U6",
     ),
     _Mutant(
         name="no-mark-needed",
         slip="The cells of a dropped table are deleted, although a crash may have undone the drop.",
-        swap=swap(batches._collect_dropped, mistakes.collect_without_mark),
+        swap=swap(batches._delete_dropped_table, mistakes.collect_without_mark),
         scenes=("database-crash-under-a-dropped-table",),
         breaks="U2",
     ),
@@ -226,7 +226,7 @@ MUTANTS = (
     _Mutant(
         name="lease-without-version",
         slip="Who takes over the items of a claim leaves the claim as it is.",
-        swap=swap(work_list.dissolve_claim, mistakes.take_over_a_claim),
+        swap=swap(work_list.release_claim, mistakes.take_over_a_claim),
         scenes=("expired-lease",),
         breaks="W1",
     ),

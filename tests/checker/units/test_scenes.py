@@ -11,7 +11,7 @@ from holdfast_checker.kernel.explore import Budget, Exploration, explore_world
 from holdfast_checker.kernel.world import Property, View
 from holdfast_checker.units.contents import units_image_of
 from holdfast_checker.units.properties import GOALS
-from holdfast_checker.units.scenes import SCENES, Scene
+from holdfast_checker.units.scenes import SCENES, UnitsScene
 from holdfast_checker.units.worlds import build_world
 from tests.checker.scene_mutants import JUDGES
 from tests.checker.units.mutants import MUTANTS
@@ -23,7 +23,7 @@ _QUICK = (
 """Scenes of a moment; the others are slow."""
 
 
-def _unharmed(scene: Scene) -> Exploration:
+def _unharmed(scene: UnitsScene) -> Exploration:
     tracker = GoalTracker(scene.reached, goals=GOALS)
     found = explore_world(build_world(scene, tracker), budget=Budget(states=100_000))
     assert found.findings == {}
@@ -39,7 +39,7 @@ def test_scenes(name: str) -> None:
 
 
 # --- the search -------------------------------------------------------------------------------------------------------
-def _ends(scene: Scene, *, reduce: bool) -> tuple[set[object], set[str]]:
+def _ends(scene: UnitsScene, *, reduce: bool) -> tuple[set[object], set[str]]:
     """Return what the database is at the ends of all histories, and the properties that break."""
     seen: set[object] = set()
 

@@ -26,7 +26,7 @@ from holdfast.commit.ids import spark_file_name as classic_name
 from holdfast.errors import AccessDeniedError, UnsupportedError
 from holdfast.runtime import SystemIds
 from holdfast.stores.base import ObjectInfo, Overwrite, Part, PutMode, iter_uploads, multipart
-from holdfast.stores.interceptors import InterceptedStore, Operation
+from holdfast.stores.interceptors import InterceptedStore, StoreOperation
 from holdfast.stores.memory import MemoryStore
 from tests.interceptors import Fault, FaultMode, Faulty, SimulatedCrash
 from tests.unit.cli.destinations import commit_table, run, start_table
@@ -86,7 +86,7 @@ def test_a_dry_run_changes_nothing(ctx: CommitContext) -> None:
 
 def test_damage_exits_1_unless_it_is_accepted(ctx: CommitContext) -> None:
     job, commits = start_table(ctx)
-    crash = Fault(FaultMode.CRASH_AFTER, Operation.PUT, "*/_holdfast/log/*.json")
+    crash = Fault(FaultMode.CRASH_AFTER, StoreOperation.PUT, "*/_holdfast/log/*.json")
     with pytest.raises(SimulatedCrash):
         TWO_PHASE.commit_job(replace(ctx, store=InterceptedStore(ctx.store, Faulty(crash))), job, commits, 1)
     store = multipart(ctx.store)
@@ -314,7 +314,7 @@ def test_recover_works_without_conditional_writes_if_told_so(monkeypatch: pytest
     ctx = open_context("memory://unfenced/t").with_settings(allow_unfenced=True)
     job, commits = start_table(ctx)
     dying = replace(
-        ctx, store=InterceptedStore(store, Faulty(Fault(FaultMode.CRASH_BEFORE, Operation.COMPLETE_UPLOAD)))
+        ctx, store=InterceptedStore(store, Faulty(Fault(FaultMode.CRASH_BEFORE, StoreOperation.COMPLETE_UPLOAD)))
     )
     with pytest.raises(SimulatedCrash):
         TWO_PHASE.commit_job(dying, job, commits, 1)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from holdfast.commit import CommitContext, JobRecord, SaveMode, TaskAttempt, TaskCommit, recover
-from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors import InterceptedStore, StoreCall, StoreOperation
 from holdfast.stores.local.store import LocalStore
 from tests.interceptors import Fault, Faulty, SimulatedCrash, crash_at
 from tests.unit.commit.committer_jobs import Bucket
@@ -22,7 +22,7 @@ HOME = "out put/dataset1/"
 class Before:
     """An interceptor that calls a function just before the first call of one kind."""
 
-    def __init__(self, operation: Operation, action: Callable[[], object]) -> None:
+    def __init__(self, operation: StoreOperation, action: Callable[[], object]) -> None:
         self._operation = operation
         self._action = action
         self.fired = False

@@ -13,7 +13,7 @@ from holdfast.commit import TWO_PHASE, CommitContext, CommitSettings, SaveMode, 
 from holdfast.commit.leftovers import Leftover, RecoveryAction
 from holdfast.commit.writes import TOKEN, EndedWrite, WriteEnd, WriteJobIds, end_write
 from holdfast.errors import HoldfastError
-from holdfast.stores.interceptors import Operation
+from holdfast.stores.interceptors import StoreOperation
 from tests.interceptors import FOR_EVER, Fault, FaultMode, SimulatedCrash, crash_at
 from tests.simulation.world import PUBLICATIONS, TASKS, World, assert_settled, expected, run_job, run_tasks
 
@@ -94,7 +94,7 @@ def test_a_decided_job_that_cannot_be_finished_says_so() -> None:
     job = TWO_PHASE.setup_job(world.context(), SaveMode.APPEND, {TOKEN: TOKEN_VALUE})
     assert job is not None
     messages = run_tasks(world.context(), job, "new")
-    broken = Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD, times=FOR_EVER)
+    broken = Fault(FaultMode.FAIL, StoreOperation.COMPLETE_UPLOAD, times=FOR_EVER)
     with contextlib.suppress(HoldfastError):
         TWO_PHASE.commit_job(world.context(broken), job, messages, TASKS)
     ended = end_write(world.context(broken), TWO_PHASE, TOKEN_VALUE)

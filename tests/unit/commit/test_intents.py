@@ -17,7 +17,7 @@ from holdfast.commit.records import JobRecord
 from holdfast.errors import AccessDeniedError, CorruptDataError, OutcomeUnknownError, UnavailableError
 from holdfast.runtime import Environment, ThreadRunner
 from holdfast.stores.base import iter_uploads
-from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors import InterceptedStore, StoreCall, StoreOperation
 from tests.interceptors import FOR_EVER, Fault, FaultMode, Recorder
 from tests.simulation.world import HOME, World, run_job, run_tasks, start
 
@@ -53,12 +53,16 @@ def test_small_files_are_announced_by_the_batch() -> None:
     job = start(world.context())
     commit = written(world.context(store=InterceptedStore(world.store, recorded)), job, 1000)
     puts = -(-1000 // 64) + 1
-    assert recorded.counts() == {Operation.PUT: puts, Operation.CREATE_UPLOAD: 1000, Operation.UPLOAD_PART: 1000}
+    assert recorded.counts() == {
+        StoreOperation.PUT: puts,
+        StoreOperation.CREATE_UPLOAD: 1000,
+        StoreOperation.UPLOAD_PART: 1000,
+    }
     recorded.clear()
     TWO_PHASE.commit_job(world.context(store=InterceptedStore(world.store, recorded)), job, [commit], 1)
     counts = recorded.counts()
-    assert counts.pop(Operation.COMPLETE_UPLOAD) == 1000
-    assert counts[Operation.GET] == 1, "the manifest; what was announced is read only if an upload is left"
+    assert counts.pop(StoreOperation.COMPLETE_UPLOAD) == 1000
+    assert counts[StoreOperation.GET] == 1, "the manifest; what was announced is read only if an upload is left"
     assert sum(counts.values()) <= 20, "of them five look for destinations above and below"
     assert len(world.listing()) == 1000 and world.pending() == [] and world.leftovers() == []
 
@@ -74,7 +78,7 @@ def test_a_large_file_announces_what_waits_along_with_itself() -> None:
         large.write(b"more than one part")
         attempt.open("small too").write(b"x")
         attempt.commit()
-    assert recorded.counts()[Operation.PUT] == 3, "two records and the manifest"
+    assert recorded.counts()[StoreOperation.PUT] == 3, "two records and the manifest"
     named = [decode_intents(key, world.store.get(key))[1] for key in records(world)]
     assert named == [("small", "large"), ("small too",)]
 
@@ -85,7 +89,7 @@ def test_waiting_files_hold_a_quarter_of_the_budget() -> None:
         part_size_bytes=100, part_buffer_bytes=400
     )
     written(ctx, start(world.context()), 10, size=30)
-    assert recorded.counts()[Operation.PUT] == 3 + 1, "four files are a quarter"
+    assert recorded.counts()[StoreOperation.PUT] == 3 + 1, "four files are a quarter"
 
 
 def test_names_of_ours_need_no_announcement() -> None:
@@ -117,8 +121,8 @@ def test_an_attempt_that_gives_up_in_order_takes_its_announcements_back() -> Non
     assert world.pending() == [] and records(world) == []
 
 
-@pytest.mark.parametrize("operation", [Operation.CREATE_UPLOAD, Operation.UPLOAD_PART])
-def test_an_attempt_in_doubt_leaves_them_for_the_sweep(operation: Operation) -> None:
+@pytest.mark.parametrize("operation", [StoreOperation.CREATE_UPLOAD, StoreOperation.UPLOAD_PART])
+def test_an_attempt_in_doubt_leaves_them_for_the_sweep(operation: StoreOperation) -> None:
     """C9: the store may have started an upload whose id was lost with the reply."""
     world = World("upload")
     job = start(world.context())
@@ -140,7 +144,7 @@ def test_a_report_of_a_living_job_is_not_taken_for_an_announcement() -> None:
     living = world.pending()
     job = start(world.context())
     with pytest.raises(OutcomeUnknownError):
-        written(world.context(Fault(FaultMode.LOST_REPLY, Operation.CREATE_UPLOAD)), job, 1)
+        written(world.context(Fault(FaultMode.LOST_REPLY, StoreOperation.CREATE_UPLOAD)), job, 1)
     assert len(world.pending()) == len(living) + 1
     TWO_PHASE.abort_job(world.context(), job)
     assert world.pending() == living
@@ -149,7 +153,7 @@ def test_a_report_of_a_living_job_is_not_taken_for_an_announcement() -> None:
 def test_one_that_cannot_drop_its_uploads_leaves_them_too() -> None:
     world = World("upload")
     job = start(world.context())
-    fault = Fault(FaultMode.FAIL, Operation.ABORT_UPLOAD, times=FOR_EVER)
+    fault = Fault(FaultMode.FAIL, StoreOperation.ABORT_UPLOAD, times=FOR_EVER)
     give_up(world.context(fault), job)
     assert len(world.pending()) == len(records(world)) == 1
     TWO_PHASE.abort_job(world.context(), job)
@@ -158,7 +162,7 @@ def test_one_that_cannot_drop_its_uploads_leaves_them_too() -> None:
 
 def test_an_announcement_that_fails_starts_nothing() -> None:
     world = World("upload")
-    fault = Fault(FaultMode.FAIL, Operation.PUT, key="*intents*", times=FOR_EVER)
+    fault = Fault(FaultMode.FAIL, StoreOperation.PUT, key="*intents*", times=FOR_EVER)
     with pytest.raises(UnavailableError):
         written(world.context(fault), start(world.context()), 3)
     assert world.pending() == []
@@ -267,7 +271,7 @@ def denying(world: World, folder: str) -> CommitContext:
     """Return a context whose credentials may not list the job folders of one destination."""
 
     def deny(call: StoreCall, proceed: Callable[[], T]) -> T:
-        if call.operation is Operation.LIST and call.key == f"{folder}_holdfast/jobs/":
+        if call.operation is StoreOperation.LIST and call.key == f"{folder}_holdfast/jobs/":
             raise AccessDeniedError("the policy forbids it", key=call.key)
         return proceed()
 

@@ -23,7 +23,7 @@ from holdfast.commit.nested_destinations import refuse_inside_destination
 from holdfast.commit.two_phase.streams import plan_batch
 from holdfast.errors import AccessDeniedError, ConflictError, CorruptDataError, InvalidRequestError
 from holdfast.stores.base import iter_objects
-from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors import InterceptedStore, StoreCall, StoreOperation
 from tests.interceptors import Fault, FaultMode, Recorder, SimulatedCrash
 from tests.simulation.world import (
     HOME,
@@ -290,7 +290,7 @@ def test_what_it_costs() -> None:
     ctx = world.context(store=InterceptedStore(world.store, recorded))
 
     def listings(wanted: tuple[str, ...]) -> list[str]:
-        return [call.key for call in recorded.calls if call.operation is Operation.LIST and call.key in wanted]
+        return [call.key for call in recorded.calls if call.operation is StoreOperation.LIST and call.key in wanted]
 
     above = ("_holdfast/log/", "out put/_holdfast/log/", "_holdfast/jobs/", "out put/_holdfast/jobs/", HOME)
     job = start(ctx)
@@ -391,7 +391,7 @@ def test_inside_a_destination_whose_first_commit_is_not_visible_yet() -> None:
     world = World("upload")
     job = start(world.context())
     messages = run_tasks(world.context(), job, "outer")
-    dying = world.context(Fault(FaultMode.CRASH_BEFORE, Operation.COMPLETE_UPLOAD))
+    dying = world.context(Fault(FaultMode.CRASH_BEFORE, StoreOperation.COMPLETE_UPLOAD))
     with pytest.raises(SimulatedCrash):
         TWO_PHASE.commit_job(dying, job, messages, TASKS)
     with pytest.raises(InvalidRequestError, match="lies inside another one"):

@@ -24,7 +24,7 @@ from holdfast.commit.two_phase.publication import RENAMES
 from holdfast.commit.two_phase.records import TaskManifest
 from holdfast.errors import HoldfastError, NotFoundError, OutcomeUnknownError, UnavailableError
 from holdfast.stores.base import UploadInfo
-from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors import InterceptedStore, StoreCall, StoreOperation
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.probe import UploadListing
 from tests.interceptors import SimulatedCrash, crash_at
@@ -42,7 +42,7 @@ class Vanishing(InterceptedStore):
 
     def __init__(self, store: MemoryStore, is_gone: Callable[[str], bool]) -> None:
         def look(call: StoreCall, proceed: Callable[[], T]) -> T:
-            if call.operation is Operation.GET and is_gone(call.key):
+            if call.operation is StoreOperation.GET and is_gone(call.key):
                 raise NotFoundError("no such object", key=call.key)
             return proceed()
 

@@ -15,7 +15,7 @@ from holdfast.commit.statistics import (
     StatisticsRecorder,
 )
 from holdfast.errors import NotFoundError
-from holdfast.stores.interceptors import InterceptedStore, Operation
+from holdfast.stores.interceptors import InterceptedStore, StoreOperation
 from holdfast.stores.memory import MemoryStore
 from tests.clocks import SimulatedClock
 from tests.unit.commit.statistics_values import statistics
@@ -88,7 +88,7 @@ def test_a_snapshot_does_not_change_any_more() -> None:
 
 
 def test_every_call_of_a_store_has_a_name() -> None:
-    assert {operation.value for operation in Operation} <= set(STORE_STATISTICS)
+    assert {operation.value for operation in StoreOperation} <= set(STORE_STATISTICS)
     assert len(set(STORE_STATISTICS.values())) == len(STORE_STATISTICS)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, Place
 from holdfast.errors import InvalidRequestError, UnavailableError
-from holdfast.stores.interceptors import InterceptedStore, Operation
+from holdfast.stores.interceptors import InterceptedStore, StoreOperation
 from holdfast.stores.memory import MemoryStore
 from tests.interceptors import Fault, FaultMode, Faulty
 from tests.simulation.world import HOME, World, run_job, run_tasks, start
@@ -88,7 +88,7 @@ def test_an_abort_is_reported_with_its_stage() -> None:
 
 def test_trouble_with_the_report_fails_no_job(caplog: pytest.LogCaptureFixture) -> None:
     world = World("upload")
-    ctx, reports = reporting(world, Fault(FaultMode.FAIL, Operation.PUT))
+    ctx, reports = reporting(world, Fault(FaultMode.FAIL, StoreOperation.PUT))
     assert run_job(ctx, "new").finished
     assert "could not be saved" in caplog.text
     assert not reports.list_page("").objects
@@ -99,7 +99,7 @@ def test_a_store_that_fails_in_the_commit_is_named_in_the_report() -> None:
     ctx, reports = reporting(world)
     job = start(ctx)
     messages = run_tasks(ctx, job, "new")
-    failing = replace(ctx, store=InterceptedStore(world.store, Faulty(Fault(FaultMode.FAIL, Operation.LIST))))
+    failing = replace(ctx, store=InterceptedStore(world.store, Faulty(Fault(FaultMode.FAIL, StoreOperation.LIST))))
     with pytest.raises(UnavailableError):
         TWO_PHASE.commit_job(failing, job, messages, 2)
     assert saved(reports, job.job)["diagnostics"]["exception"].startswith("UnavailableError")

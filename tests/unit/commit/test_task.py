@@ -16,7 +16,7 @@ from holdfast.commit.two_phase.records import TaskManifest, decode_manifest
 from holdfast.errors import HoldfastError, InvalidRequestError, OutcomeUnknownError, UnavailableError
 from holdfast.runtime import Environment, ThreadRunner
 from holdfast.stores.base import MultipartLimits
-from holdfast.stores.interceptors import InterceptedStore, Operation
+from holdfast.stores.interceptors import InterceptedStore, StoreOperation
 from holdfast.stores.memory import MemoryStore
 from tests.interceptors import FOR_EVER, Fault, FaultMode, Faulty, Recorder
 from tests.simulation.world import HOME, World, payload, run_task, start
@@ -39,7 +39,7 @@ def test_request_cost_of_a_task() -> None:
             sink.write(b"abc")
             sink.close()
         attempt.commit()
-    assert recorded.counts() == {Operation.CREATE_UPLOAD: 3, Operation.UPLOAD_PART: 3, Operation.PUT: 1}
+    assert recorded.counts() == {StoreOperation.CREATE_UPLOAD: 3, StoreOperation.UPLOAD_PART: 3, StoreOperation.PUT: 1}
 
 
 def test_bytes_become_parts_in_order() -> None:
@@ -112,7 +112,7 @@ def test_many_open_files_share_one_budget() -> None:
             sink.write(b"x" * (number + 5))
             assert sum(sink.waiting_bytes for sink in sinks) <= 50  # type: ignore[attr-defined]  # upload sinks
         attempt.commit()
-    early = [call for call in recorded.calls if call.operation is Operation.UPLOAD_PART]
+    early = [call for call in recorded.calls if call.operation is StoreOperation.UPLOAD_PART]
     assert max(call.size_bytes for call in early) == 14
 
 
@@ -133,9 +133,13 @@ def test_task_writes_only_below_its_destination(path: str) -> None:
 
 @pytest.mark.parametrize(
     ("publication", "operation"),
-    [("upload", Operation.CREATE_UPLOAD), ("upload", Operation.UPLOAD_PART), ("rename", Operation.FILE_CLOSE)],
+    [
+        ("upload", StoreOperation.CREATE_UPLOAD),
+        ("upload", StoreOperation.UPLOAD_PART),
+        ("rename", StoreOperation.FILE_CLOSE),
+    ],
 )
-def test_failed_attempt_leaves_no_upload(publication: str, operation: Operation) -> None:
+def test_failed_attempt_leaves_no_upload(publication: str, operation: StoreOperation) -> None:
     """Scenarios 12 to 15: the original error is raised, every started upload is aborted, also when an abort fails."""
     world = World(publication)
     job = start(world.context())
@@ -144,7 +148,7 @@ def test_failed_attempt_leaves_no_upload(publication: str, operation: Operation)
         run_task(world.context(fault), job, 0, "new")
     assert world.pending() == [] and world.listing() == {}
 
-    faults = (fault, Fault(FaultMode.FAIL, Operation.ABORT_UPLOAD, times=FOR_EVER))
+    faults = (fault, Fault(FaultMode.FAIL, StoreOperation.ABORT_UPLOAD, times=FOR_EVER))
     with pytest.raises(UnavailableError, match="injected"):
         run_task(world.context(*faults), job, 0, "new")
     TWO_PHASE.abort_job(world.context(), job)
@@ -182,7 +186,7 @@ def test_a_discarded_file_is_not_published_although_its_abort_failed() -> None:
     """Defect: it stayed among the attempt's files, so a truncated file became visible."""
     world = World("upload")
     job = start(world.context(), SaveMode.OVERWRITE)
-    ctx = world.context(Fault(FaultMode.FAIL, Operation.ABORT_UPLOAD, times=FOR_EVER))
+    ctx = world.context(Fault(FaultMode.FAIL, StoreOperation.ABORT_UPLOAD, times=FOR_EVER))
     with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
         attempt.open("good").write(b"good")
         attempt.open("bad").write(b"12345678")  # two whole parts
@@ -199,7 +203,7 @@ def test_an_upload_in_doubt_of_a_discarded_file_is_found_by_cleanup(ends: bool) 
     """C9. Defect: the announcement, the only record of the upload, was withdrawn with the attempt."""
     world = World("upload")
     job = start(world.context())
-    ctx = world.context(Fault(FaultMode.LOST_REPLY, Operation.CREATE_UPLOAD))
+    ctx = world.context(Fault(FaultMode.LOST_REPLY, StoreOperation.CREATE_UPLOAD))
     attempt = TWO_PHASE.setup_task(ctx, job, 0)
     sink = attempt.open("d/big")
     with pytest.raises(OutcomeUnknownError):
@@ -217,7 +221,9 @@ def test_an_error_that_the_caller_ignored_fails_the_attempt(committer: str) -> N
     """C1. Defect: the error of one file was raised where another was discarded, once, and the attempt committed."""
     bucket = Bucket(committer, runner=ThreadRunner(threads=2))
     job = bucket.start(bucket.context())
-    operation = Operation.FILE_CLOSE if committer in RENAMING or "staging" in committer else Operation.UPLOAD_PART
+    operation = (
+        StoreOperation.FILE_CLOSE if committer in RENAMING or "staging" in committer else StoreOperation.UPLOAD_PART
+    )
     ctx = faulty_context(bucket, Fault(FaultMode.FAIL, operation, times=FOR_EVER))
     if "staging" in committer:
         assert ctx.staging is not None
@@ -241,7 +247,7 @@ def test_an_error_that_the_caller_ignored_fails_the_attempt(committer: str) -> N
     assert recover(bucket.context()).clean and bucket.debris() == []
 
 
-FAIL_CLOSE = Fault(FaultMode.FAIL, Operation.FILE_CLOSE, times=FOR_EVER)
+FAIL_CLOSE = Fault(FaultMode.FAIL, StoreOperation.FILE_CLOSE, times=FOR_EVER)
 
 
 def test_a_failure_that_is_not_the_stores_forbids_the_commit() -> None:

@@ -12,7 +12,7 @@ import pytest
 from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, recover, verify
 from holdfast.commit.layout import log_mark_path
 from holdfast.commit.two_phase.snapshot import read_checksums
-from holdfast.stores.interceptors import Operation
+from holdfast.stores.interceptors import StoreOperation
 from tests.interceptors import Fault, FaultMode, SimulatedCrash
 from tests.simulation.world import HOME, PUBLICATIONS, STEPWISE, TASKS, World, interleavings, run_job, run_tasks, start
 from tests.unit.commit.test_upload_owners import write
@@ -178,8 +178,10 @@ def test_files_without_a_job_in_their_names_may_be_chosen_names(chosen: bool) ->
     ]
 
 
-@pytest.mark.parametrize(("operation", "pending"), [(Operation.COMPLETE_UPLOAD, True), (Operation.LIST_UPLOADS, False)])
-def test_a_problem_speaks_of_pending_uploads_only_while_there_are_any(operation: Operation, pending: bool) -> None:
+@pytest.mark.parametrize(
+    ("operation", "pending"), [(StoreOperation.COMPLETE_UPLOAD, True), (StoreOperation.LIST_UPLOADS, False)]
+)
+def test_a_problem_speaks_of_pending_uploads_only_while_there_are_any(operation: StoreOperation, pending: bool) -> None:
     world = World("upload")
     job = start(world.context())
     messages = run_tasks(world.context(), job, "new")

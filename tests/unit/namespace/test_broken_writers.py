@@ -16,7 +16,7 @@ from holdfast.errors import (
 from holdfast.namespace import Namespace
 from holdfast.namespace.blobs import BlobStore
 from holdfast.stores.base import MultipartLimits, iter_objects, iter_uploads
-from holdfast.stores.interceptors import InterceptedStore, Operation
+from holdfast.stores.interceptors import InterceptedStore, StoreOperation
 from holdfast.stores.memory import MemoryStore
 from holdfast.transactions.base import Commit, Committed
 from tests.interceptors import Fault, FaultMode, Faulty
@@ -25,8 +25,8 @@ from tests.namespace_world import HookedDatabase, World
 LARGE = bytes(9 << 20)
 
 
-@pytest.mark.parametrize("operation", [Operation.CREATE_UPLOAD, Operation.UPLOAD_PART])
-def test_a_write_that_failed_ends_the_file(operation: Operation) -> None:
+@pytest.mark.parametrize("operation", [StoreOperation.CREATE_UPLOAD, StoreOperation.UPLOAD_PART])
+def test_a_write_that_failed_ends_the_file(operation: StoreOperation) -> None:
     """A caller that goes on after an error must not get a file with a hole, or with bytes twice."""
     inner = MemoryStore(limits=MultipartLimits())
     faulty = InterceptedStore(inner, Faulty(Fault(FaultMode.FAIL, operation, error=UnavailableError("away"))))

@@ -9,7 +9,7 @@ from holdfast.namespace import Configuration, Namespace
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.collector import CollectionResult
 from holdfast.namespace.configuration import create_namespace
-from holdfast.namespace.maintenance import LeaderElection, Term, current_leader
+from holdfast.namespace.maintenance import LeaderElection, LockTerm, current_leader
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.stores.memory import MemoryStore
 from holdfast.transactions.memory import MemoryBackend
@@ -75,7 +75,7 @@ def test_the_leader_can_be_read() -> None:
     assert current_leader(database, clock) is None
     election = LeaderElection(database, clock, "me", term_s=30)
     assert election.try_to_lead()
-    assert current_leader(database, clock) == Term("me", 1030.0)
+    assert current_leader(database, clock) == LockTerm("me", 1030.0)
     clock.at_s += 31
     assert current_leader(database, clock) is None
     assert election.try_to_lead()

@@ -10,7 +10,7 @@ from holdfast.errors import CorruptDataError
 from holdfast.namespace.blobs import BlobStore, file_id_in_blob_name
 from holdfast.namespace.inode import Inode, InodeKind, decode_inode, encode_inode
 from holdfast.namespace.keys import MOST_ID, deleted_key, inode_key, lease_key
-from holdfast.namespace.maintenance import Term
+from holdfast.namespace.maintenance import LockTerm
 from holdfast.namespace.other_records import METADATA, DeletedTree, Lease, decode_metadata
 from holdfast.runtime import SystemIds
 from holdfast.stores.memory import MemoryStore
@@ -59,7 +59,7 @@ DAMAGED = [b"", b"[]", b"7", b"null", b"[" * 100_000, b"[1", b'{"until":1%s,"hol
 
 @pytest.mark.parametrize("value", DAMAGED)
 def test_a_damaged_term_is_over(value: bytes) -> None:
-    assert Term.decode(value) == Term("", 0.0)
+    assert LockTerm.decode(value) == LockTerm("", 0.0)
 
 
 @pytest.mark.parametrize("value", [*DAMAGED[:-1], b"[" * 16_000])

@@ -86,14 +86,14 @@ def test_of_two_that_are_created_at_the_same_moment_one_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other one takes the place after this one has looked."""
-    check = opening_module._check_data_are_free
+    check = opening_module._require_unused_data_directory
 
     def overtaken(blobs: BlobStore, configuration: Configuration) -> None:
         check(blobs, configuration)
-        monkeypatch.setattr(opening_module, "_check_data_are_free", check)
+        monkeypatch.setattr(opening_module, "_require_unused_data_directory", check)
         assert _init(tmp_path, "b")
 
-    monkeypatch.setattr(opening_module, "_check_data_are_free", overtaken)
+    monkeypatch.setattr(opening_module, "_require_unused_data_directory", overtaken)
     with pytest.raises(InvalidRequestError, match="owner='b'"):
         _init(tmp_path, "a")
     assert _init(tmp_path, "a", "elsewhere"), "the first try left nothing behind"

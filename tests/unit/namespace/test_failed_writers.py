@@ -15,7 +15,7 @@ from holdfast.namespace.operations.files import Publish, WriteUnderLease
 from holdfast.namespace.paths import NsPath
 from holdfast.runtime import Moment, SystemIds
 from holdfast.stores.base import MultipartLimits, iter_uploads, multipart
-from holdfast.stores.interceptors import InterceptedStore, Operation
+from holdfast.stores.interceptors import InterceptedStore, StoreOperation
 from holdfast.stores.memory import MemoryStore
 from tests.clocks import StillClock
 from tests.interceptors import Fault, FaultMode, Faulty
@@ -57,7 +57,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("small_parts")
 def test_a_failed_close_leaves_no_pending_upload_after_the_block() -> None:
     inner = MemoryStore(limits=_LIMITS)
-    store = InterceptedStore(inner, Faulty(Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD)))
+    store = InterceptedStore(inner, Faulty(Fault(FaultMode.FAIL, StoreOperation.COMPLETE_UPLOAD)))
     writer = _writer(store)
     writer.write(b"123456")
     assert len(list(iter_uploads(multipart(inner), ""))) == 1
@@ -68,7 +68,7 @@ def test_a_failed_close_leaves_no_pending_upload_after_the_block() -> None:
 
 @pytest.mark.usefixtures("small_parts")
 def test_an_error_is_not_hidden_by_a_failed_discard() -> None:
-    store = InterceptedStore(MemoryStore(limits=_LIMITS), Faulty(Fault(FaultMode.FAIL, Operation.ABORT_UPLOAD)))
+    store = InterceptedStore(MemoryStore(limits=_LIMITS), Faulty(Fault(FaultMode.FAIL, StoreOperation.ABORT_UPLOAD)))
 
     def fail() -> None:
         with _writer(store) as writer:

@@ -19,7 +19,7 @@ from holdfast.runtime import SeededRandom, SystemClock
 from holdfast_checker.histories.history import Operation, Outcome
 from holdfast_checker.histories.linearizable import Linearizability, Model, judge_linearizable
 from holdfast_checker.namespace.calls import ANSWERS, NamespaceCalls
-from holdfast_checker.namespace.model import Node, Tree, apply_to_model
+from holdfast_checker.namespace.model import ModelNode, ModelTree, apply_to_model
 from tests.children import run_in_children
 from tests.patience import PATIENCE_S
 from tests.shared_namespace import SHARED, SharedNamespace
@@ -28,7 +28,7 @@ PROCESSES = 8
 _CALLS = 4
 _ROUNDS = 20
 _PATHS = ("/a", "/b", "/a/x", "/b/x", "/a/b", "/a/b/x")
-_MODEL = Model(initial=Tree((((), Node()),)), apply=apply_to_model)
+_MODEL = Model(initial=ModelTree((((), ModelNode()),)), apply=apply_to_model)
 _CLOCK = SystemClock()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import chain
 
-from holdfast.namespace.keys import new_id
+from holdfast.namespace.keys import new_inode_id
 from holdfast.runtime import Environment
 from tests.children import run_in_children
 
@@ -14,7 +14,7 @@ def test_forked_children_do_not_make_the_ids_of_their_parent() -> None:
     environment = Environment()
 
     def make() -> list[int]:
-        return [new_id(environment) for _ in range(100)]
+        return [new_inode_id(environment) for _ in range(100)]
 
     before = make()
     found = [*before, *chain.from_iterable(run_in_children(2, lambda _number: make())), *make()]

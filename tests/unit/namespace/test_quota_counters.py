@@ -9,7 +9,7 @@ from holdfast.namespace.errors import NamesQuotaExceededError, QuotaExceededErro
 from holdfast.namespace.inode import Inode, decode_inode
 from holdfast.namespace.keys import entry_name_in_key, id_in_key, kind_range
 from holdfast.namespace.paths import NsPath
-from holdfast.namespace.trees import TreeCounter
+from holdfast.namespace.trees import TreeUsageCounter
 from holdfast.transactions.base import Commit
 from tests.namespace_world import HookedDatabase, World
 
@@ -37,7 +37,7 @@ def _with_tree(world: World) -> Namespace:
     return namespace
 
 
-def _counter(namespace: Namespace) -> TreeCounter:
+def _counter(namespace: Namespace) -> TreeUsageCounter:
     return namespace._trees
 
 
@@ -144,11 +144,11 @@ def test_a_tree_does_not_leave_a_directory_that_is_being_counted() -> None:
     namespace.mkdirs("/q")
     namespace.set_quota("/q", names=100)
     counter, caller = _counter(namespace), namespace.caller
-    with counter.count_frozen(NsPath.parse("/d/old"), caller) as inner:
+    with counter.freeze_and_count_tree(NsPath.parse("/d/old"), caller) as inner:
         pass
     assert inner.names == 3
     other = world.client()
-    with _counter(other).count_frozen(NsPath.parse("/d"), caller) as outer:
+    with _counter(other).freeze_and_count_tree(NsPath.parse("/d"), caller) as outer:
         with pytest.raises(TreeMovingError):
             namespace.rename("/d/old", "/q/old")
     assert outer.names == 5
@@ -183,7 +183,7 @@ def test_who_removes_an_expired_mark_makes_its_own_change_too() -> None:
     """The mark is on the directory that is changed."""
     world = World()
     namespace = _with_tree(world)
-    with _counter(namespace).count_frozen(NsPath.parse("/d"), namespace.caller):
+    with _counter(namespace).freeze_and_count_tree(NsPath.parse("/d"), namespace.caller):
         world.clock.at_s += 3600
         world.client().set_permission("/d", 0o750)
         assert not [one for one in _inodes(world) if one.moving]

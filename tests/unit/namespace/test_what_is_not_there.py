@@ -102,7 +102,7 @@ def test_one_slash_too_few_is_told() -> None:
 def test_a_writer_is_silent_after_its_limit_or_if_its_clock_is_far_ahead() -> None:
     lease = Lease("holder", 1000, inode_key(ROOT_ID, b"f"))
     ahead = 1000 - _MOST_AHEAD_MS
-    assert [lease.is_silent(now, 50) for now in (ahead - 1, ahead, 1000, 1050, 1051)] == [
+    assert [lease.is_renewal_overdue(now, 50) for now in (ahead - 1, ahead, 1000, 1050, 1051)] == [
         True,
         False,
         False,

@@ -13,7 +13,7 @@ from holdfast.namespace.errors import BeingWrittenError, TreeMovingError
 from holdfast.namespace.inode import MOST_SKEW_S, decode_inode
 from holdfast.namespace.keys import LEADER, MAINTENANCE, inode_key
 from holdfast.namespace.maintenance import LeaderElection, MaintenanceLock, current_leader
-from holdfast.namespace.trees import TreeCounter
+from holdfast.namespace.trees import TreeUsageCounter
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.stores.base import ObjectStore
 from holdfast.stores.interceptors import InterceptedStore
@@ -50,7 +50,7 @@ def _die_at(name: str) -> Callable[[str, object], None]:
 def _freeze(world: World, by_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mark the directory /d as a client does that dies while it counts."""
     with monkeypatch.context() as patch:
-        patch.setattr(TreeCounter, "_unfreeze", lambda *arguments: None)
+        patch.setattr(TreeUsageCounter, "_remove_freeze_mark", lambda *arguments: None)
         with pytest.raises(_DiedError):
             _ahead(world, by_s, _die_at("scan")).set_quota("/d", names=1000)
 

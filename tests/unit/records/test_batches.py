@@ -15,10 +15,10 @@ def test_pages_grow_while_values_are_small_and_shrink_at_once() -> None:
     size = PageSize()
     sizes = [size.records]
     for value_bytes in (0, 10, 10, 10, 1_000_000, 8_000_000, 10, 10):
-        size.adapt(_page(size.records, value_bytes))
+        size.adapt_to_page(_page(size.records, value_bytes))
         sizes.append(size.records)
     assert sizes == [64, 256, 1024, 4096, 4096, 4, 1, 4, 16]
-    size.adapt(_page(0, 0))
+    size.adapt_to_page(_page(0, 0))
     assert size.records == 16
 
 

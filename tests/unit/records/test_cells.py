@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from holdfast.records import Database
-from holdfast.records.cells import TableSize, table_size
+from holdfast.records.cells import TableSize, measure_table_size
 from tests.unit.records.databases import memory_db
 
 
 def _size(db: Database, table: str) -> TableSize:
     with db.snapshot() as snapshot:
-        return table_size(snapshot.reader, snapshot.table(table))
+        return measure_table_size(snapshot.reader, snapshot.table(table))
 
 
 def test_rows_and_cells_are_counted() -> None:

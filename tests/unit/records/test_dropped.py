@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.records.batches import collect_dropped
-from holdfast.records.keys import BEAT, CELL, HISTORY, WORK, dropped_key, id_bytes
+from holdfast.records.batches import delete_dropped_tables
+from holdfast.records.keys import BEAT, CELL, HISTORY, WORK, dropped_mark_key, id_bytes
 from holdfast.transactions.base import Commit
 from holdfast.transactions.memory import MemoryBackend
 
@@ -14,6 +14,8 @@ from holdfast.transactions.memory import MemoryBackend
 def test_records_of_each_kind_go_before_the_mark(kind: bytes) -> None:
     db = MemoryBackend()
     other = kind + id_bytes(6) + b"a"
-    db.commit(Commit(puts=dict.fromkeys([dropped_key(5), kind + id_bytes(5) + b"a", kind + id_bytes(5), other], b"")))
-    assert collect_dropped(db) == 2
+    db.commit(
+        Commit(puts=dict.fromkeys([dropped_mark_key(5), kind + id_bytes(5) + b"a", kind + id_bytes(5), other], b""))
+    )
+    assert delete_dropped_tables(db) == 2
     assert [key for key, _record in db.scan(b"", b"\xff" * 9, 10).records] == [other]

@@ -10,7 +10,7 @@ import pytest
 from holdfast.records.database import Database
 from holdfast.records.keys import cells_range
 from holdfast.records.row_keys import Row
-from holdfast.records.splits import divide_range
+from holdfast.records.splits import split_cell_range
 from holdfast.records.tables import Table
 from holdfast.runtime import Environment, SeededRandom
 from holdfast.transactions.base import ScanPage
@@ -67,7 +67,7 @@ SHAPES: dict[str, list[Row]] = {
 @pytest.mark.parametrize("parts", [2, 7])
 def test_parts_are_about_equal_and_little_is_read(shape: str, parts: int) -> None:
     database, table, keys = table_of(SHAPES[shape])
-    division = divide_range(database, table, *cells_range(table.id), parts)
+    division = split_cell_range(database, table, *cells_range(table.id), parts)
     found = sizes(division.points, keys)
     assert len(found) == parts and sum(found) == len(keys)
     assert max(found) < 2.5 * len(keys) / parts, found
@@ -77,25 +77,25 @@ def test_parts_are_about_equal_and_little_is_read(shape: str, parts: int) -> Non
 
 def test_one_part_needs_no_point() -> None:
     database, table, _keys = table_of(range(100))
-    assert divide_range(database, table, *cells_range(table.id), 1).points == ()
+    assert split_cell_range(database, table, *cells_range(table.id), 1).points == ()
 
 
 def test_an_empty_range() -> None:
     database, table, _keys = table_of([])
-    division = divide_range(database, table, *cells_range(table.id), 4)
+    division = split_cell_range(database, table, *cells_range(table.id), 4)
     assert (division.points, division.cells) == ((), 0)
 
 
 def test_a_small_table_is_counted() -> None:
     database, table, keys = table_of(range(20))
-    division = divide_range(database, table, *cells_range(table.id), 4)
+    division = split_cell_range(database, table, *cells_range(table.id), 4)
     assert division.cells == 20
     assert max(sizes(division.points, keys)) <= 10
 
 
 def test_the_cells_of_a_row_stay_together() -> None:
     database, table, keys = table_of(["a", "b", "c"], columns=300)
-    division = divide_range(database, table, *cells_range(table.id), 8)
+    division = split_cell_range(database, table, *cells_range(table.id), 8)
     found = sizes(division.points, keys)
     assert all(size % 300 == 0 for size in found) and sum(found) == 900
     assert 2 <= len(found) <= 3
@@ -104,18 +104,18 @@ def test_the_cells_of_a_row_stay_together() -> None:
 def test_pieces_do_not_overlap_where_negative_integers_become_longer() -> None:
     rows = [(number, index) for number in range(-258, -250) for index in range(20)]
     database, table, keys = table_of(rows)
-    found = sizes(divide_range(database, table, *cells_range(table.id), 80).points, keys)
+    found = sizes(split_cell_range(database, table, *cells_range(table.id), 80).points, keys)
     assert sum(found) == len(rows) and max(found) <= 8
     assert database.probes < 2000, database.probes
 
 
 def test_rows_that_are_too_near_to_each_other_are_not_divided() -> None:
     database, table, _keys = table_of([b"a" + b"\xff" * 20 + number.to_bytes(2, "big") for number in range(100)])
-    division = divide_range(database, table, *cells_range(table.id), 4)
+    division = split_cell_range(database, table, *cells_range(table.id), 4)
     assert (division.points, division.cells) == ((), None)
 
 
 def test_a_very_long_common_beginning_is_not_searched_to_its_end() -> None:
     database, table, _keys = table_of(["x" * 900 + f"{number:05}" for number in range(100)])
-    assert divide_range(database, table, *cells_range(table.id), 2).cells is None
+    assert split_cell_range(database, table, *cells_range(table.id), 2).cells is None
     assert database.probes < 1500, database.probes

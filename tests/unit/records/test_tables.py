@@ -11,7 +11,7 @@ import pytest
 import holdfast
 from holdfast.errors import ConflictError, CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.records import CellTransaction, Database, open_database
-from holdfast.records.keys import cells_range, dropped_key, dropped_range, table_histories_range, table_key
+from holdfast.records.keys import cells_range, dropped_mark_key, dropped_marks_range, table_histories_range, table_key
 from holdfast.records.tables import ALL_VERSIONS, Table, TableCache, list_tables
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit, Conflict
@@ -68,7 +68,7 @@ def test_a_table_takes_the_place_of_another_one(backend: str, request: pytest.Fi
         assert db.rename_table("new", "stock", replace=True) == db.table("stock")
         assert dict(other.scan("stock")) == {"apples": {"value": "new"}}
         assert [one.name for one in db.tables()] == ["stock"]
-        assert db.backend.scan(*dropped_range(), 9).records == []
+        assert db.backend.scan(*dropped_marks_range(), 9).records == []
         assert db.rename_table("stock", "goods").name == "goods"
         assert other.get("goods", "apples") == "new"
         assert _records(db) == 2
@@ -148,13 +148,13 @@ def test_what_a_crash_left_of_a_dropped_table_is_collected() -> None:
     table = db.create_table("stock", history=True)
     for number in range(1200):
         db.put("stock", number, number)
-    db.backend.commit(Commit(deletes=[table.key], puts={dropped_key(table.id): b""}))  # and then it died
+    db.backend.commit(Commit(deletes=[table.key], puts={dropped_mark_key(table.id): b""}))  # and then it died
     assert db.create_table("stock").id != table.id
     db.put("stock", 1, "new")
     assert db.collect() == 2400
     assert db.collect() == 0
     assert dict(db.scan("stock")) == {1: {"value": "new"}}
-    for first, last in (cells_range(table.id), table_histories_range(table.id), dropped_range()):
+    for first, last in (cells_range(table.id), table_histories_range(table.id), dropped_marks_range()):
         assert not db.backend.scan(first, last, 1).records
 
 

@@ -12,7 +12,7 @@ from types import FrameType
 import pytest
 
 from holdfast.runtime import ThreadRunner, process
-from holdfast.runtime.process import Fork, is_collecting, watch_forks
+from holdfast.runtime.process import ForkInProgress, is_in_garbage_collection, register_fork_listener
 from tests.children import Child
 from tests.interrupts import interrupted_at
 from tests.patience import PATIENCE_S
@@ -23,7 +23,7 @@ class Watcher:
     def __init__(self) -> None:
         self.heard: list[str] = []
 
-    def before_fork(self, fork: Fork) -> bool:
+    def before_fork(self, fork: ForkInProgress) -> bool:
         self.heard.append("before")
         return True
 
@@ -33,21 +33,21 @@ class Watcher:
 
 def test_an_object_hears_of_a_fork() -> None:
     watcher = Watcher()
-    watch_forks(watcher)
+    register_fork_listener(watcher)
     assert Child(lambda: watcher.heard).result() == ["before", "ready"]
     assert watcher.heard == ["before"]
 
 
 def test_a_grandchild_hears_of_both_forks() -> None:
     watcher = Watcher()
-    watch_forks(watcher)
+    register_fork_listener(watcher)
     assert Child(lambda: Child(lambda: watcher.heard).result()).result() == ["before", "ready", "before", "ready"]
 
 
 def test_an_object_that_is_gone_is_not_called() -> None:
     watcher = Watcher()
     heard = watcher.heard
-    watch_forks(watcher)
+    register_fork_listener(watcher)
     del watcher
     gc.collect()
     assert Child(lambda: heard).result() == []
@@ -56,7 +56,7 @@ def test_an_object_that_is_gone_is_not_called() -> None:
 def test_an_object_may_be_made_in_a_child() -> None:
     def work() -> list[str]:
         watcher = Watcher()
-        watch_forks(watcher)
+        register_fork_listener(watcher)
         Child(lambda: None).result()
         return watcher.heard
 
@@ -69,18 +69,18 @@ def test_an_object_may_be_made_while_another_thread_forks() -> None:
     made: list[Watcher] = []
 
     class Waiter(Watcher):
-        def before_fork(self, fork: Fork) -> bool:
+        def before_fork(self, fork: ForkInProgress) -> bool:
             is_forking.set()
             return is_made.wait(PATIENCE_S)
 
     def make() -> None:
         assert is_forking.wait(PATIENCE_S)
         made.append(Watcher())
-        watch_forks(made[0])
+        register_fork_listener(made[0])
         is_made.set()
 
     waiter = Waiter()
-    watch_forks(waiter)
+    register_fork_listener(waiter)
     thread = threading.Thread(target=make, daemon=True)
     thread.start()
     assert Child(lambda: made[0].heard).result() == ["before", "ready"]
@@ -91,15 +91,15 @@ def test_a_fork_is_over_when_the_parent_goes_on() -> None:
     class Keeper(Watcher):
         def __init__(self) -> None:
             super().__init__()
-            self.forks: list[Fork] = []
+            self.forks: list[ForkInProgress] = []
 
-        def before_fork(self, fork: Fork) -> bool:
+        def before_fork(self, fork: ForkInProgress) -> bool:
             self.heard.append(f"before, is over: {fork.is_over}")
             self.forks.append(fork)
             return False
 
     keeper = Keeper()
-    watch_forks(keeper)
+    register_fork_listener(keeper)
     assert Child(lambda: keeper.heard).result() == ["before, is over: False", "not ready"]
     assert [(one.is_over, one.thread) for one in keeper.forks] == [(True, threading.get_ident())]
 
@@ -109,10 +109,10 @@ def test_an_interrupt_at_any_line_leaves_no_fork_under_way(monkeypatch: pytest.M
     """Python reports what the hooks of a fork raise, and goes on; here, the error is kept with all its frames."""
     monkeypatch.setattr(process, "_watching", weakref.WeakValueDictionary())  # not what other tests have left
     kept: list[object] = []
-    forks: list[Fork] = []
+    forks: list[ForkInProgress] = []
 
     class Keeper(Watcher):
-        def before_fork(self, fork: Fork) -> bool:
+        def before_fork(self, fork: ForkInProgress) -> bool:
             forks.append(fork)
             return True
 
@@ -125,7 +125,7 @@ def test_an_interrupt_at_any_line_leaves_no_fork_under_way(monkeypatch: pytest.M
 
     keepers = [Keeper(), Keeper()]
     for keeper in keepers:
-        watch_forks(keeper)
+        register_fork_listener(keeper)
     monkeypatch.setattr(sys, "unraisablehook", kept.append)
     line = 0
     while interrupted_at(line := line + 1, fork, process):
@@ -143,8 +143,8 @@ class _Witness:
         self.itself: _Witness | None = None
 
     def __del__(self) -> None:
-        self.said.append(is_collecting())
-        self.said += ThreadRunner(1).map(lambda _: is_collecting(), [0])
+        self.said.append(is_in_garbage_collection())
+        self.said += ThreadRunner(1).map(lambda _: is_in_garbage_collection(), [0])
 
 
 def test_a_finalizer_knows_that_the_collector_calls_it() -> None:
@@ -152,7 +152,7 @@ def test_a_finalizer_knows_that_the_collector_calls_it() -> None:
     witness = _Witness(said)
     witness.itself = witness
     del witness
-    assert (gc.collect() > 0, said, is_collecting()) == (True, [True, False], False)
+    assert (gc.collect() > 0, said, is_in_garbage_collection()) == (True, [True, False], False)
 
 
 def test_an_object_whose_last_reference_is_dropped_is_no_garbage() -> None:

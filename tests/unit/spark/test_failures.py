@@ -12,8 +12,8 @@ pytest.importorskip("pyspark.sql")
 from pyspark.sql.types import LongType, StructField, StructType
 
 from holdfast.errors import DestinationExistsError, InvalidRequestError, UnavailableError, UnsupportedError
-from holdfast.spark.failures import errors_without_traceback, find_holdfast_error, refuse_table
-from holdfast.spark.session import require_reachable
+from holdfast.spark.failures import errors_without_traceback, find_holdfast_error, refuse_save_as_table
+from holdfast.spark.session import require_reachable_path
 from holdfast.spark.source import HoldfastDataSource
 
 
@@ -87,12 +87,12 @@ class Context:
 @pytest.mark.parametrize("properties", [{}, {OWN: "3", ROOT: "3"}, {OWN: "3"}, {OWN: "4", ROOT: "3", STREAM: "a-b"}])
 def test_what_is_no_table(properties: dict[str, str]) -> None:
     """A plain save; Spark before it told the root; a batch of a stream, whose execution is around the write's."""
-    refuse_table(Context(properties))  # type: ignore[arg-type]  # it is asked for properties only
+    refuse_save_as_table(Context(properties))  # type: ignore[arg-type]  # it is asked for properties only
 
 
 def test_a_table_that_is_filled() -> None:
     with pytest.raises(UnsupportedError, match="could not be read: write with save"):
-        refuse_table(Context({OWN: "4", ROOT: "3"}))  # type: ignore[arg-type]  # it is asked for properties only
+        refuse_save_as_table(Context({OWN: "4", ROOT: "3"}))  # type: ignore[arg-type]  # it is asked for properties only
 
 
 def test_a_table_that_is_made_from_what_is_there() -> None:
@@ -114,7 +114,7 @@ def test_destinations_of_a_server() -> None:
     """A session of Spark Connect has no JVM of its own."""
     connect = object()
     for url in ("s3://bucket/t", "/data/t", "file:/data/t", "file:///data/t"):
-        require_reachable(connect, url)
+        require_reachable_path(connect, url)
     for url in ("t", "./t", "file:t"):
         with pytest.raises(InvalidRequestError, match="another working directory"):
-            require_reachable(connect, url)
+            require_reachable_path(connect, url)

@@ -28,7 +28,7 @@ from holdfast.errors import InvalidRequestError, UnavailableError
 from holdfast.options.write import parse_job_options
 from holdfast.spark.job import Job
 from holdfast.spark.task import Task, TaskFile
-from holdfast.stores.interceptors import InterceptedStore, Operation
+from holdfast.stores.interceptors import InterceptedStore, StoreOperation
 from tests.interceptors import Fault, FaultMode, Faulty
 from tests.simulation.world import PUBLICATIONS, World, start
 from tests.unit.spark.test_reader import commit_table
@@ -193,7 +193,7 @@ def test_a_wrapper_that_closes_the_file_on_an_error_fails_the_attempt(holder: Ho
 def test_a_file_whose_write_failed_never_counts() -> None:
     """Also if the caller ignores the error and closes the file."""
     holder = Holder()
-    faulty = Faulty(Fault(FaultMode.FAIL, Operation.CREATE_UPLOAD))
+    faulty = Faulty(Fault(FaultMode.FAIL, StoreOperation.CREATE_UPLOAD))
     attempt = TWO_PHASE.setup_task(
         holder.world.context(store=InterceptedStore(holder.world.store, faulty)), holder.job, 0
     )

@@ -32,9 +32,9 @@ from holdfast.options.location import LocationOptions
 from holdfast.options.read import ReadOptions
 from holdfast.options.values import Condition
 from holdfast.spark import native
-from holdfast.spark.file_format import FormatChoice
+from holdfast.spark.file_format import DestinationFormat
 from holdfast.spark.hadoop_path import find_hadoop_path
-from holdfast.spark.native import refusal_of_columns, refusal_of_options
+from holdfast.spark.native import explain_unsupported_columns, explain_unsupported_options
 from holdfast.stores.interceptors import InterceptedStore
 from holdfast.stores.s3 import S3Options
 from holdfast.table.contract import TableRecord
@@ -87,7 +87,7 @@ def read(monkeypatch: pytest.MonkeyPatch, url: Path, meanwhile: Callable[[], obj
     monkeypatch.setattr(native, "mismatch_reason", lambda *_: "")
     monkeypatch.setattr(native, "select_requested_columns", lambda frame, *_: frame)
     monkeypatch.setattr(native, "find_hadoop_path", lambda *_: (f"file://{url}", ""))
-    found: Any = native.native_frame(SESSION, ReadOptions(store=LocationOptions(url=str(url))))
+    found: Any = native.make_native_dataframe(SESSION, ReadOptions(store=LocationOptions(url=str(url))))
     return list(found)
 
 
@@ -135,10 +135,10 @@ def test_files_that_spark_does_not_find(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setattr(native, "find_hadoop_path", lambda *_: (f"file://{tmp_path}", ""))
     options = ReadOptions(store=LocationOptions(url=str(tmp_path)), reader=reader)
     if reader == "auto":
-        assert native.native_frame(SESSION, options) is None
+        assert native.make_native_dataframe(SESSION, options) is None
     else:
         with pytest.raises(NotFoundError, match="there is nothing to read"):
-            native.native_frame(SESSION, options)
+            native.make_native_dataframe(SESSION, options)
 
 
 # --- with which options -----------------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ def spark_options(file_format: str, **options: str) -> dict[str, str]:
     )
     snapshot = Snapshot(head=1, files=(), table=record.encode())
     read = ReadOptions(store=LocationOptions(url="/data"), file_format=file_format, format_options=options)
-    return native.spark_options(FormatChoice.of(read, snapshot))
+    return native.spark_options(DestinationFormat.of(read, snapshot))
 
 
 def test_files_are_read_with_the_options_that_they_were_written_with() -> None:
@@ -161,7 +161,7 @@ def test_files_are_read_with_the_options_that_they_were_written_with() -> None:
 
     def chosen(file_format: str | None = None, **options: str) -> tuple[str, Any]:
         read = ReadOptions(store=LocationOptions(url="/data"), file_format=file_format, format_options=options)
-        choice = FormatChoice.of(read, snapshot)
+        choice = DestinationFormat.of(read, snapshot)
         return choice.name, choice.option_strings.get("sep")
 
     assert chosen() == ("csv", ";")
@@ -287,19 +287,19 @@ def session(version: str = "4.3.0", **settings: str) -> Any:
     ],
 )
 def test_settings_under_which_spark_reads_otherwise(name: str, setting: str, value: str) -> None:
-    choice = FormatChoice(name)
-    assert refusal_of_options(session(), OPTIONS, choice) == ""
-    assert f"{setting.replace('__', '.')}=" in refusal_of_options(session(**{setting: value}), OPTIONS, choice)
+    choice = DestinationFormat(name)
+    assert explain_unsupported_options(session(), OPTIONS, choice) == ""
+    assert f"{setting.replace('__', '.')}=" in explain_unsupported_options(session(**{setting: value}), OPTIONS, choice)
 
 
 @pytest.mark.parametrize("name", ["csv", "json", "text", "avro", "arrow"])
 def test_text_and_what_stock_spark_does_not_know_are_read_here(name: str) -> None:
-    assert "reads Parquet and ORC only" in refusal_of_options(session(), OPTIONS, FormatChoice(name))
+    assert "reads Parquet and ORC only" in explain_unsupported_options(session(), OPTIONS, DestinationFormat(name))
 
 
 def test_filters_are_applied_here() -> None:
     options = ReadOptions(store=LocationOptions(url="/data/t"), conditions=(Condition("a", "=", 1),))
-    assert "filter the DataFrame" in refusal_of_options(session(), options, FormatChoice("parquet"))
+    assert "filter the DataFrame" in explain_unsupported_options(session(), options, DestinationFormat("parquet"))
 
 
 @pytest.mark.parametrize("name", ["", "x`y"])
@@ -308,24 +308,26 @@ def test_names_that_spark_does_not_find_in_orc(name: str, depth: int) -> None:
     inner = StructType([StructField("a", LongType()), StructField(name, LongType())])
     kinds: list[DataType] = [inner, ArrayType(inner), MapType(LongType(), inner), MapType(inner, LongType())]
     schema = inner if depth == 0 else StructType([StructField("s", kinds[depth - 1])])
-    assert "not find ORC columns" in refusal_of_columns(session(), FormatChoice("orc"), schema)
-    assert refusal_of_columns(session(), FormatChoice("parquet"), schema) == ""
+    assert "not find ORC columns" in explain_unsupported_columns(session(), DestinationFormat("orc"), schema)
+    assert explain_unsupported_columns(session(), DestinationFormat("parquet"), schema) == ""
 
 
 def test_timestamps_in_orc_need_a_spark_that_knows_the_type() -> None:
     instants = StructType([StructField("s", ArrayType(TimestampType()))])
     others = StructType([StructField("s", TimestampNTZType())])
     old = session(version="4.1.0")
-    assert "Spark 4.1.0 cannot read timestamps in ORC" in refusal_of_columns(old, FormatChoice("orc"), instants)
-    assert refusal_of_columns(old, FormatChoice("parquet"), instants) == ""
-    assert refusal_of_columns(old, FormatChoice("orc"), others) == ""
-    assert refusal_of_columns(session(), FormatChoice("orc"), instants) == ""
+    assert "Spark 4.1.0 cannot read timestamps in ORC" in explain_unsupported_columns(
+        old, DestinationFormat("orc"), instants
+    )
+    assert explain_unsupported_columns(old, DestinationFormat("parquet"), instants) == ""
+    assert explain_unsupported_columns(old, DestinationFormat("orc"), others) == ""
+    assert explain_unsupported_columns(session(), DestinationFormat("orc"), instants) == ""
 
 
 def test_field_ids_count_only_if_the_session_reads_by_them() -> None:
     field = StructField("x", LongType(), metadata={"parquet.field.id": 7})
     schema = StructType([StructField("s", ArrayType(StructType([field])))])
     by_ids = session(spark__sql__parquet__fieldId__read__enabled="true")
-    assert "by ids" in refusal_of_columns(by_ids, FormatChoice("parquet"), schema)
-    assert refusal_of_columns(session(), FormatChoice("parquet"), schema) == ""
-    assert refusal_of_columns(by_ids, FormatChoice("orc"), schema) == ""
+    assert "by ids" in explain_unsupported_columns(by_ids, DestinationFormat("parquet"), schema)
+    assert explain_unsupported_columns(session(), DestinationFormat("parquet"), schema) == ""
+    assert explain_unsupported_columns(by_ids, DestinationFormat("orc"), schema) == ""

@@ -32,7 +32,7 @@ from holdfast.commit.writes import TOKEN
 from holdfast.errors import ConflictError, InvalidRequestError
 from holdfast.options.write import parse_write_options
 from holdfast.spark.table_job import TableJob
-from holdfast.spark.types import arrow_schema, drop_foreign_metadata
+from holdfast.spark.types import drop_foreign_metadata, make_arrow_schema
 
 
 def test_directories_of_others_keep_their_spelling(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def prepared(path: Path, schema: StructType, rows: list[dict[str, Any]], **optio
         job = committer.setup_job(ctx, SaveMode.APPEND, table.details)
         assert job is not None
         with committer.setup_task(ctx, job, 0) as attempt:
-            table.write_rows(iter([pa.RecordBatch.from_pylist(rows, arrow_schema(schema))]), attempt)
+            table.write_rows(iter([pa.RecordBatch.from_pylist(rows, make_arrow_schema(schema))]), attempt)
             message = attempt.commit()
 
     def decide() -> None:

@@ -19,7 +19,7 @@ from holdfast.errors import (
 from holdfast.runtime import ThreadRunner
 from holdfast.stores import base
 from holdfast.stores.base import Create, Delete, MultipartLimits, ObjectInfo, Put, RequireEmpty, Update, iter_objects
-from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors import InterceptedStore, StoreCall, StoreOperation
 from holdfast.stores.memory import MemoryStore
 from tests.clocks import StillClock
 from tests.interceptors import (
@@ -47,10 +47,10 @@ def _protocol_methods() -> set[str]:
 
 
 def test_every_method_of_every_protocol_is_intercepted() -> None:
-    names = {operation.value for operation in Operation if not operation.value.startswith("file.")}
+    names = {operation.value for operation in StoreOperation if not operation.value.startswith("file.")}
     assert names == _protocol_methods() - _NO_CALLS
     file_methods = {name for name in vars(base.WritableFile) if not name.startswith("_")}
-    assert {operation.value for operation in Operation} - names == {f"file.{name}" for name in file_methods}
+    assert {operation.value for operation in StoreOperation} - names == {f"file.{name}" for name in file_methods}
 
 
 def _use_everything(store: InterceptedStore) -> None:
@@ -83,26 +83,26 @@ def test_calls_tell_what_they_are() -> None:
     store = InterceptedStore(MemoryStore(rename=True, transactions=True), recorded)
     _use_everything(store)
     assert [call.operation for call in recorded.calls] == [
-        *(Operation.PUT, Operation.GET, Operation.HEAD, Operation.LIST),
-        *(Operation.CREATE_UPLOAD, Operation.UPLOAD_PART, Operation.LIST_UPLOADS),
-        *(Operation.COMPLETE_UPLOAD, Operation.ABORT_UPLOAD),
-        *(Operation.OPEN_WRITE, Operation.FILE_WRITE, Operation.FILE_CLOSE, Operation.FILE_DISCARD),
-        *(Operation.CHECK_TARGETS, Operation.RENAME, Operation.PUT, Operation.RENAME_DIR),
-        *(Operation.COPY, Operation.DELETE_MANY, Operation.DELETE, Operation.APPLY),
+        *(StoreOperation.PUT, StoreOperation.GET, StoreOperation.HEAD, StoreOperation.LIST),
+        *(StoreOperation.CREATE_UPLOAD, StoreOperation.UPLOAD_PART, StoreOperation.LIST_UPLOADS),
+        *(StoreOperation.COMPLETE_UPLOAD, StoreOperation.ABORT_UPLOAD),
+        *(StoreOperation.OPEN_WRITE, StoreOperation.FILE_WRITE, StoreOperation.FILE_CLOSE, StoreOperation.FILE_DISCARD),
+        *(StoreOperation.CHECK_TARGETS, StoreOperation.RENAME, StoreOperation.PUT, StoreOperation.RENAME_DIR),
+        *(StoreOperation.COPY, StoreOperation.DELETE_MANY, StoreOperation.DELETE, StoreOperation.APPLY),
     ]
     by_operation = {call.operation: call for call in recorded.calls}
-    assert by_operation.keys() == set(Operation)
-    assert recorded.calls[0] == StoreCall(Operation.PUT, "a", 2, mode=Create())
-    part = by_operation[Operation.UPLOAD_PART]
+    assert by_operation.keys() == set(StoreOperation)
+    assert recorded.calls[0] == StoreCall(StoreOperation.PUT, "a", 2, mode=Create())
+    part = by_operation[StoreOperation.UPLOAD_PART]
     assert (part.key, part.size_bytes, part.number) == ("u", 3, 1)
-    assert part.upload_id == by_operation[Operation.COMPLETE_UPLOAD].upload_id != ""
-    assert by_operation[Operation.RENAME] == StoreCall(Operation.RENAME, "f", target="g")
-    assert by_operation[Operation.CHECK_TARGETS].keys == ("g", "i/j")
-    assert by_operation[Operation.RENAME_DIR] == StoreCall(Operation.RENAME_DIR, "d", target="e")
-    assert by_operation[Operation.COPY] == StoreCall(Operation.COPY, "g", 4, target="h")
-    assert by_operation[Operation.DELETE_MANY].keys == ("a", "u")
-    assert by_operation[Operation.APPLY] == StoreCall(Operation.APPLY, "p", 6, keys=("p", "q", "h", "e/x"))
-    assert by_operation[Operation.FILE_WRITE] == StoreCall(Operation.FILE_WRITE, "f", 4)
+    assert part.upload_id == by_operation[StoreOperation.COMPLETE_UPLOAD].upload_id != ""
+    assert by_operation[StoreOperation.RENAME] == StoreCall(StoreOperation.RENAME, "f", target="g")
+    assert by_operation[StoreOperation.CHECK_TARGETS].keys == ("g", "i/j")
+    assert by_operation[StoreOperation.RENAME_DIR] == StoreCall(StoreOperation.RENAME_DIR, "d", target="e")
+    assert by_operation[StoreOperation.COPY] == StoreCall(StoreOperation.COPY, "g", 4, target="h")
+    assert by_operation[StoreOperation.DELETE_MANY].keys == ("a", "u")
+    assert by_operation[StoreOperation.APPLY] == StoreCall(StoreOperation.APPLY, "p", 6, keys=("p", "q", "h", "e/x"))
+    assert by_operation[StoreOperation.FILE_WRITE] == StoreCall(StoreOperation.FILE_WRITE, "f", 4)
 
 
 def test_capabilities_are_those_of_the_wrapped_store() -> None:
@@ -127,9 +127,9 @@ def test_recorded_keeps_failed_calls_and_counts() -> None:
         with pytest.raises(ValueError, match="no such object"):
             store.get("missing")
     store.put("a", b"")
-    assert recorded.count(Operation.GET) == 3
-    assert recorded.count(Operation.DELETE) == 0
-    assert recorded.counts() == {Operation.GET: 3, Operation.PUT: 1}
+    assert recorded.count(StoreOperation.GET) == 3
+    assert recorded.count(StoreOperation.DELETE) == 0
+    assert recorded.counts() == {StoreOperation.GET: 3, StoreOperation.PUT: 1}
     recorded.clear()
     assert recorded.calls == []
 
@@ -140,9 +140,9 @@ def test_each_operation_is_counted_also_when_it_fails() -> None:
     _use_everything(store)
     with pytest.raises(ValueError, match="nothing exists at the source"):
         store.rename_dir("missing", "e")
-    once = dict.fromkeys(Operation, 1)
-    assert recorded.counts() == once | {Operation.PUT: 2, Operation.RENAME_DIR: 2}
-    assert recorded.counts().total() == len(recorded.calls) == len(Operation) + 2
+    once = dict.fromkeys(StoreOperation, 1)
+    assert recorded.counts() == once | {StoreOperation.PUT: 2, StoreOperation.RENAME_DIR: 2}
+    assert recorded.counts().total() == len(recorded.calls) == len(StoreOperation) + 2
 
 
 def test_directories_are_renamed_by_stores_that_can() -> None:
@@ -152,7 +152,7 @@ def test_directories_are_renamed_by_stores_that_can() -> None:
     assert not store.capabilities.rename_dir
     with pytest.raises(UnsupportedError, match="rename file by file"):
         store.rename_dir("d", "e")
-    assert recorded.count(Operation.RENAME_DIR) == 1
+    assert recorded.count(StoreOperation.RENAME_DIR) == 1
 
 
 # --- faulty -----------------------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ def _keys(store: MemoryStore) -> list[str]:
 
 
 def test_fail_happens_before_the_effect() -> None:
-    store, inner, faulty = _faulty(Fault(FaultMode.FAIL, Operation.PUT))
+    store, inner, faulty = _faulty(Fault(FaultMode.FAIL, StoreOperation.PUT))
     with pytest.raises(UnavailableError, match="injected"):
         store.put("a", b"1")
     assert _keys(inner) == []
@@ -196,7 +196,7 @@ def test_lost_reply_happens_after_the_effect() -> None:
 
 
 def test_lost_reply_of_a_read_is_harmless() -> None:
-    store, inner, _ = _faulty(Fault(FaultMode.LOST_REPLY, Operation.GET))
+    store, inner, _ = _faulty(Fault(FaultMode.LOST_REPLY, StoreOperation.GET))
     inner.put("a", b"1")
     with pytest.raises(UnavailableError):
         store.get("a")
@@ -204,7 +204,7 @@ def test_lost_reply_of_a_read_is_harmless() -> None:
 
 
 def test_lost_reply_of_a_refusal_is_the_refusal() -> None:
-    store, _, _ = _faulty(Fault(FaultMode.LOST_REPLY, Operation.RENAME))
+    store, _, _ = _faulty(Fault(FaultMode.LOST_REPLY, StoreOperation.RENAME))
     with pytest.raises(NotFoundError):
         store.rename("a", "b")
 
@@ -229,7 +229,7 @@ _BEFORE, _AFTER = ["_attempt/a", "_attempt/b/c"], ["task/a", "task/b/c"]
     ],
 )
 def test_a_directory_moves_whole_or_not_at_all(mode: FaultMode, raised: type[BaseException], left: list[str]) -> None:
-    store, inner = _attempt(Fault(mode, Operation.RENAME_DIR, "_attempt"))
+    store, inner = _attempt(Fault(mode, StoreOperation.RENAME_DIR, "_attempt"))
     with pytest.raises(raised):
         store.rename_dir("_attempt", "task")
     assert _keys(inner) == left
@@ -237,7 +237,7 @@ def test_a_directory_moves_whole_or_not_at_all(mode: FaultMode, raised: type[Bas
 
 def test_a_lost_reply_of_a_renamed_directory_is_settled_by_repeating() -> None:
     """The second try finds nothing at the source, and the target tells that it was this one."""
-    store, inner = _attempt(Fault(FaultMode.LOST_REPLY, Operation.RENAME_DIR))
+    store, inner = _attempt(Fault(FaultMode.LOST_REPLY, StoreOperation.RENAME_DIR))
     with pytest.raises(OutcomeUnknownError):
         store.rename_dir("_attempt", "task")
     with pytest.raises(NotFoundError):
@@ -246,7 +246,7 @@ def test_a_lost_reply_of_a_renamed_directory_is_settled_by_repeating() -> None:
 
 
 def test_nth_and_pattern() -> None:
-    store, inner, faulty = _faulty(Fault(FaultMode.FAIL, Operation.PUT, "t/*-1*", nth=2, times=2))
+    store, inner, faulty = _faulty(Fault(FaultMode.FAIL, StoreOperation.PUT, "t/*-1*", nth=2, times=2))
     for key in ("t/a-1", "t/b-2", "u/a-1"):
         store.put(key, b"")
     for key in ("t/x/b-1x", "t/c-1"):
@@ -259,7 +259,9 @@ def test_nth_and_pattern() -> None:
 
 
 def test_the_first_fault_of_a_plan_decides() -> None:
-    store, inner, _ = _faulty(Fault(FaultMode.LOST_REPLY, Operation.PUT), Fault(FaultMode.FAIL, Operation.PUT, nth=2))
+    store, inner, _ = _faulty(
+        Fault(FaultMode.LOST_REPLY, StoreOperation.PUT), Fault(FaultMode.FAIL, StoreOperation.PUT, nth=2)
+    )
     with pytest.raises(OutcomeUnknownError):
         store.put("a", b"")
     with pytest.raises(UnavailableError):
@@ -287,7 +289,7 @@ def test_the_dead_stay_dead(after: bool, left: list[str]) -> None:
 
 
 def test_an_open_file_dies_with_its_process() -> None:
-    store, inner, _ = _faulty(Fault(FaultMode.CRASH_BEFORE, Operation.FILE_CLOSE))
+    store, inner, _ = _faulty(Fault(FaultMode.CRASH_BEFORE, StoreOperation.FILE_CLOSE))
     file = store.open_write("a")
     file.write(b"1")
     with pytest.raises(SimulatedCrash):

@@ -21,7 +21,7 @@ from holdfast.stores.base import (
     iter_uploads,
     iter_uploads_of,
 )
-from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors import InterceptedStore, StoreCall, StoreOperation
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.probe import UploadListing, find_upload_listing, probe_upload_key, store_heeds_conditions
 from holdfast.stores.s3 import S3Options
@@ -107,7 +107,7 @@ def test_denied_is_no_answer_and_nothing_stays() -> None:
     recorded = Recorder()
     with pytest.raises(AccessDeniedError):
         find_upload_listing(InterceptedStore(inner, recorded), "t/")
-    assert recorded.count(Operation.ABORT_UPLOAD) == 1
+    assert recorded.count(StoreOperation.ABORT_UPLOAD) == 1
 
 
 def test_stores_that_say_what_they_do_are_not_asked() -> None:
@@ -137,7 +137,7 @@ def test_trouble_is_not_remembered() -> None:
         server = f"http://server-{IDS.token()} bucket"
 
     store = Named()
-    faulty = Faulty(Fault(FaultMode.FAIL, Operation.LIST_UPLOADS))
+    faulty = Faulty(Fault(FaultMode.FAIL, StoreOperation.LIST_UPLOADS))
     with pytest.raises(HoldfastError):
         find_upload_listing(InterceptedStore(store, faulty), "")
     assert list(iter_uploads(store, "")) == []

@@ -33,11 +33,11 @@ from holdfast.stores.registry import (
     add_shared_options,
     find_provider,
     installed_providers,
+    list_secret_option_names,
     open_destination,
     options_for_provider,
     parse_store_options,
     providers_for,
-    secret_names,
     shared_options,
 )
 from holdfast.stores.s3 import S3, S3Options
@@ -223,14 +223,14 @@ def test_every_option_sets_a_field_and_every_flag_an_option() -> None:
         assert all(hasattr(provider.options(), spec.field) for spec in provider.specs)
         assert all(bool(flag.option) != bool(flag.variable) for flag in provider.flags)
         assert {flag.option for flag in provider.flags if flag.option} <= names
-    assert secret_names() == {"accesskey", "secretkey", "sessiontoken"}
+    assert list_secret_option_names() == {"accesskey", "secretkey", "sessiontoken"}
     assert [spec.keyword for spec in S3.specs][:3] == ["endpoint", "region", "ca_bundle"]
 
 
 def test_no_flag_takes_a_secret() -> None:
     """A command line is visible to everybody on the machine."""
     flags: list[CommandFlag] = [flag for provider in BUILT_IN for flag in provider.flags]
-    assert {fold_name(flag.option) for flag in flags}.isdisjoint(secret_names())
+    assert {fold_name(flag.option) for flag in flags}.isdisjoint(list_secret_option_names())
 
 
 def test_unknown_options_offer_the_nearest() -> None:

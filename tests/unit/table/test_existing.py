@@ -20,7 +20,7 @@ from holdfast.formats import FORMATS, get_format
 from holdfast.formats.schema_json import arrow_schema_to_json
 from holdfast.stores.base import ObjectInfo
 from holdfast.table.contract import TableRecord, decode_table
-from holdfast.table.existing import compute_fingerprint, find_existing
+from holdfast.table.existing import compute_fingerprint, infer_existing_table
 
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.int32())])
 FIELDS = [
@@ -56,7 +56,7 @@ def an_orc() -> bytes:
 
 def found(ctx: CommitContext, file_format: str = "parquet", *by: str, limit: int | None = None) -> TableRecord | None:
     given = TableRecord(fields=FIELDS, file_format=file_format, partition_by=by)
-    return find_existing(ctx, given, SCHEMA, get_format(file_format).default_options, limit=limit)
+    return infer_existing_table(ctx, given, SCHEMA, get_format(file_format).default_options, limit=limit)
 
 
 def test_files_that_all_readers_read_alike_are_remembered(directory: tuple[Path, CommitContext]) -> None:
@@ -252,7 +252,7 @@ def test_numbers_of_directories_stay_what_they_are(
     given = TableRecord(fields=fields, file_format="parquet", partition_by=("c",))
 
     def look() -> TableRecord | None:
-        return find_existing(ctx, given, schema, get_format("parquet").default_options)
+        return infer_existing_table(ctx, given, schema, get_format("parquet").default_options)
 
     for text in kept:
         put(path, f"c={text}/a.parquet", parquet(("id",)))

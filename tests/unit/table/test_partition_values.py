@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from holdfast.errors import InvalidRequestError
-from holdfast.table.partition_values import infer_type, parse_values, partition_texts
+from holdfast.table.partition_values import format_partition_values, infer_partition_type, parse_partition_values
 
 
 @pytest.mark.parametrize(
@@ -17,15 +17,15 @@ from holdfast.table.partition_values import infer_type, parse_values, partition_
 )
 def test_dates_look_as_in_spark(days: int | None, shown: str | None) -> None:
     values = pa.array([days], pa.int32()).cast(pa.date32())
-    assert partition_texts(values) == [shown]
-    assert parse_values([shown], pa.date32(), "d").equals(values)
+    assert format_partition_values(values) == [shown]
+    assert parse_partition_values([shown], pa.date32(), "d").equals(values)
 
 
 @pytest.mark.parametrize("days", [2_932_897, -719_163])
 def test_years_without_four_digits_are_refused(days: int) -> None:
     """Readers differ in how they read them."""
     with pytest.raises(InvalidRequestError, match=r"only the years 1 to 9999.*column='d'"):
-        partition_texts(pa.array([days], pa.int32()).cast(pa.date32()), "d")
+        format_partition_values(pa.array([days], pa.int32()).cast(pa.date32()), "d")
 
 
 @pytest.mark.parametrize(
@@ -39,13 +39,13 @@ def test_years_without_four_digits_are_refused(days: int) -> None:
     ],
 )
 def test_texts_of_others_are_read_as_in_spark(kind: pa.DataType, text: str, shown: str) -> None:
-    assert partition_texts(parse_values([text], kind, "c")) == [shown]
+    assert format_partition_values(parse_partition_values([text], kind, "c")) == [shown]
 
 
 def test_decimals_of_others_are_read_right() -> None:
     """Where Spark itself takes ``5`` for 0.05."""
     values = [Decimal(5), Decimal(1000), None]
-    assert parse_values(["5", "1e3", None], pa.decimal128(10, 2), "c").to_pylist() == values
+    assert parse_partition_values(["5", "1e3", None], pa.decimal128(10, 2), "c").to_pylist() == values
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_decimals_of_others_are_read_right() -> None:
 )
 def test_texts_that_are_no_value_are_refused(kind: pa.DataType, text: str) -> None:
     with pytest.raises(InvalidRequestError, match=r"not fit the column's type.*column='c'"):
-        parse_values([text], kind, "c")
+        parse_partition_values([text], kind, "c")
 
 
 # --- inference --------------------------------------------------------------------------------------------------------
@@ -90,8 +90,8 @@ KNOWN: list[tuple[list[str | None], pa.DataType]] = [
 
 @pytest.mark.parametrize(("texts", "kind"), KNOWN)
 def test_types_are_inferred_as_in_spark(texts: list[str | None], kind: pa.DataType) -> None:
-    assert infer_type(texts) == kind
-    assert infer_type([None, *reversed(texts)]) == kind
+    assert infer_partition_type(texts) == kind
+    assert infer_partition_type([None, *reversed(texts)]) == kind
 
 
 UNCLEAR: list[Any] = [
@@ -107,4 +107,4 @@ UNCLEAR: list[Any] = [
 @pytest.mark.parametrize("texts", UNCLEAR)
 def test_where_spark_infers_another_type_a_schema_is_needed(texts: list[str]) -> None:
     with pytest.raises(InvalidRequestError, match="not clear from its directories: give a schema"):
-        infer_type(texts)
+        infer_partition_type(texts)

@@ -17,7 +17,7 @@ from holdfast.errors import InvalidRequestError, UnavailableError
 from holdfast.runtime import SystemClock
 from holdfast.transactions import group_commit as group_module
 from holdfast.transactions.base import ABSENT, Commit, Committed, Conflict, Outcome, Record
-from holdfast.transactions.group_commit import Combiner, GroupCommit
+from holdfast.transactions.group_commit import GroupCommit, RequestCombiner
 from holdfast.transactions.memory import MemoryBackend
 from holdfast.transactions.mysql.backend import MysqlBackend
 from holdfast.transactions.mysql.connection import sql_literal
@@ -195,7 +195,7 @@ def test_a_record_that_others_are_about_to_insert_holds_up_only_those_who_need_i
         assert is_inserted.wait(PATIENCE_S)
         group = [Commit(puts={b"%d" % number: b""}) for number in range(11)]
         group[3:3] = [Commit(inserts={b"new": b"mine"}), Commit(puts={b"new": b"", b"2": b"late"})]
-        assert backend._commit_together(group) == [None] * 13
+        assert backend._commit_as_group(group) == [None] * 13
         found = [threads.submit(backend.commit, one) for one in group]
         wait_until(lambda: sum(one.done() for one in found) == 11, "the others do not go on")
         assert not found[3].done() and not found[4].done()
@@ -229,8 +229,8 @@ def test_each_member_has_its_own_answer_beside_one_that_waits() -> None:
         *(Commit(puts={b"b": b""}), Commit(reads={b"c": 7}, puts={b"d": b""})),
     ]
     groups = GroupCommit(backend, clock=StillClock())
-    assert groups._commit_together(group) == [None] * 5
-    answers = [groups._commit_alone(one) for one in group]
+    assert groups._commit_as_group(group) == [None] * 5
+    answers = [groups._commit_outside_group(one) for one in group]
     assert [type(one) for one in answers] == [Committed, Committed, Conflict, Committed, Conflict]
     assert [one.keys for one in answers if isinstance(one, Conflict)] == [(b"old",), (b"c",)]
     assert backend.waited == [b"held"]
@@ -330,7 +330,7 @@ def _double(requests: list[int]) -> list[int]:
 
 
 def test_a_single_caller() -> None:
-    combiner = Combiner(_double, limit=3)
+    combiner = RequestCombiner(_double, limit=3)
     assert [combiner.submit(number) for number in range(5)] == [0, 2, 4, 6, 8]
 
 
@@ -342,7 +342,7 @@ def test_a_leader_gathers_until_the_callers_of_the_last_batch_are_there(monkeypa
         batches.append(requests)
         return requests
 
-    combiner = Combiner(run, limit=10, clock=SystemClock())
+    combiner = RequestCombiner(run, limit=10, clock=SystemClock())
     inner: Any = combiner
     inner._last_size, inner._last_s = 2, PATIENCE_S
 
@@ -371,7 +371,7 @@ class Gate:
         return self._run(requests)
 
 
-def _queue_up(combiner: Combiner[int, int], gate: Gate, count: int) -> list[object]:
+def _queue_up(combiner: RequestCombiner[int, int], gate: Gate, count: int) -> list[object]:
     """Let one caller lead, and the others come one after the other while it works; return their results."""
     combiner_queue: Any = combiner
 
@@ -392,14 +392,14 @@ def _queue_up(combiner: Combiner[int, int], gate: Gate, count: int) -> list[obje
 
 def test_those_who_wait_share_a_run() -> None:
     gate = Gate()
-    combiner = Combiner(gate, limit=3)
+    combiner = RequestCombiner(gate, limit=3)
     assert _queue_up(combiner, gate, 6) == [0, 2, 4, 6, 8, 10]
     assert gate.batches == [[0], [1, 2, 3], [4, 5]]
 
 
 def test_a_batch_ends_where_it_is_told() -> None:
     gate = Gate()
-    combiner = Combiner(gate, limit=10, take=lambda requests: min(2, len(requests)))
+    combiner = RequestCombiner(gate, limit=10, take=lambda requests: min(2, len(requests)))
     _queue_up(combiner, gate, 6)
     assert gate.batches == [[0], [1, 2], [3, 4], [5]]
 
@@ -411,7 +411,7 @@ def test_an_error_of_the_run_reaches_its_batch_alone() -> None:
         return requests
 
     gate = Gate(run)
-    results = _queue_up(Combiner(gate, limit=2), gate, 5)
+    results = _queue_up(RequestCombiner(gate, limit=2), gate, 5)
     assert [results[number] for number in (0, 3, 4)] == [0, 3, 4]
     errors = [results[1], results[2]]
     assert all(isinstance(one, UnavailableError) and isinstance(one.__cause__, ValueError) for one in errors)
@@ -419,7 +419,7 @@ def test_an_error_of_the_run_reaches_its_batch_alone() -> None:
 
 
 def test_a_run_that_answers_too_little_is_an_error() -> None:
-    combiner: Combiner[int, int] = Combiner(lambda requests: [], limit=2)
+    combiner: RequestCombiner[int, int] = RequestCombiner(lambda requests: [], limit=2)
     with pytest.raises(ValueError):
         combiner.submit(1)
 
@@ -437,7 +437,7 @@ def test_thousands_of_rounds(leaders: int) -> None:
         busy["now"] -= 1
         return requests
 
-    combiner = Combiner(run, limit=4, take=lambda requests: max(1, len(requests) - 1), leaders=leaders)
+    combiner = RequestCombiner(run, limit=4, take=lambda requests: max(1, len(requests) - 1), leaders=leaders)
 
     def work(number: int) -> bool:
         return all(combiner.submit((number, turn)) == (number, turn) for turn in range(500))
@@ -450,7 +450,7 @@ def test_thousands_of_rounds(leaders: int) -> None:
 def test_a_child_starts_anew() -> None:
     """At the time of the fork, a thread of the parent leads, and others wait."""
     gate = Gate()
-    combiner = Combiner(gate, limit=2)
+    combiner = RequestCombiner(gate, limit=2)
     threads = [threading.Thread(target=combiner.submit, args=(number,), daemon=True) for number in range(3)]
     for one in threads:
         one.start()

@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.runtime import SystemClock
 from holdfast.transactions import pool as pool_module
-from holdfast.transactions.pool import Permit, Permits, Pool
+from holdfast.transactions.pool import FairSemaphore, Pool, SemaphorePermit
 from tests.children import Child
 from tests.interrupts import interrupted_at
 from tests.patience import PATIENCE_S, wait_until
@@ -22,12 +22,12 @@ from tests.patience import PATIENCE_S, wait_until
 CLOCK = SystemClock()
 
 
-def _are_in_line(permits: Permits, count: int) -> bool:
+def _are_in_line(permits: FairSemaphore, count: int) -> bool:
     return len(permits._line) == count
 
 
 def test_only_so_many_go_on_and_the_others_come_in_their_order() -> None:
-    permits = Permits(2)
+    permits = FairSemaphore(2)
     order: list[int] = []
 
     def wait(number: int) -> None:
@@ -51,7 +51,7 @@ def test_only_so_many_go_on_and_the_others_come_in_their_order() -> None:
 
 
 def test_nobody_waits_longer_than_allowed() -> None:
-    permits = Permits(1)
+    permits = FairSemaphore(1)
     with permits.hold(CLOCK, 0) as first, permits.hold(CLOCK, 0.01) as second:
         assert (first, second) == (True, False)
     with permits.hold(CLOCK, 0) as third:
@@ -59,21 +59,21 @@ def test_nobody_waits_longer_than_allowed() -> None:
 
 
 def test_a_permit_is_free_when_its_holder_is_gone() -> None:
-    permits = Permits(1)
-    permit = Permit()
+    permits = FairSemaphore(1)
+    permit = SemaphorePermit()
     assert permits._wait_for_permit(permit, CLOCK, 0)
     with ThreadPoolExecutor(1) as threads:
-        other = Permit()
+        other = SemaphorePermit()
         waiting = threads.submit(permits._wait_for_permit, other, CLOCK, PATIENCE_S)
         del permit
         assert waiting.result(PATIENCE_S)
 
 
 def test_closed_permits_are_given_to_nobody() -> None:
-    permits = Permits(1)
+    permits = FairSemaphore(1)
     with permits.hold(CLOCK, 0) as first, ThreadPoolExecutor(1) as threads:
         assert first
-        waiting = threads.submit(permits._wait_for_permit, Permit(), CLOCK, PATIENCE_S)
+        waiting = threads.submit(permits._wait_for_permit, SemaphorePermit(), CLOCK, PATIENCE_S)
         wait_until(partial(_are_in_line, permits, 2), "nobody waits")
         permits.is_closed = True
         assert not waiting.result(PATIENCE_S)
@@ -84,9 +84,9 @@ def test_an_interrupt_at_any_line_leaves_no_permit_taken(count: int) -> None:
     line, is_within = 0, True
     while is_within:
         line += 1
-        permits = Permits(count)
+        permits = FairSemaphore(count)
 
-        def hold(permits: Permits = permits) -> None:
+        def hold(permits: FairSemaphore = permits) -> None:
             for _ in range(2):
                 with permits.hold(CLOCK, PATIENCE_S) as is_held:
                     assert is_held
@@ -102,7 +102,7 @@ def test_an_interrupt_at_any_line_leaves_no_permit_taken(count: int) -> None:
 
 
 def test_a_child_has_permits_of_its_own() -> None:
-    permits = Permits(1)
+    permits = FairSemaphore(1)
     with permits.hold(CLOCK, 0) as parents:
         assert parents
         permits.after_fork(is_ready=True)

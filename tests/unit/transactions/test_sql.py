@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.runtime import Environment, SeededRandom
-from holdfast.transactions.sql import load_queries, retry_pauses
+from holdfast.transactions.sql import iter_retries_until_timeout, load_queries
 
 
 @pytest.mark.parametrize("backend", ["sqlite", "postgres"], ids=["a file", "a server"])
@@ -32,10 +32,10 @@ def test_pauses_grow_and_end() -> None:
             self.slept.append(duration_s)
 
     clock = Clock()
-    tries = list(retry_pauses(Environment(clock=clock, chance=SeededRandom(1)), 5.0))
+    tries = list(iter_retries_until_timeout(Environment(clock=clock, chance=SeededRandom(1)), 5.0))
     assert len(tries) == len(clock.slept) + 1
     assert 5.0 <= sum(clock.slept) < 5.75
     assert clock.slept[0] < 0.003
     assert max(clock.slept) < 0.75
     assert len(set(clock.slept)) == len(clock.slept)
-    assert len(list(retry_pauses(Environment(clock=clock), 0.0))) == 1
+    assert len(list(iter_retries_until_timeout(Environment(clock=clock), 0.0))) == 1

@@ -24,7 +24,7 @@ from holdfast.records.row_keys import Row
 from holdfast.runtime import Alarm
 from holdfast.transactions.base import MAX_NUMBER, MAX_VALUE_BYTES
 from holdfast.units.execution import UnitExecution
-from holdfast.units.job_input import survey_task
+from holdfast.units.job_input import digest_task_units
 from holdfast.units.progress import Statistics, TaskProgress
 from holdfast.units.shard_task import ShardTask
 from holdfast.units.unit import MAX_ID_BYTES, MOST_DEFERRED, SERVER, Unit, UnitSettings, encode_unit_id
@@ -545,7 +545,7 @@ def test_a_long_key_does_not_hide_what_went_wrong(key: Row) -> None:
         UnitWorld().run(fails_always, [key])
     assert begin in str(caught.value) and len(str(caught.value)) < 600
     with pytest.raises(InvalidRequestError, match="two units have the same key") as caught:
-        survey_task([encode_unit_id(key), encode_unit_id(key)], repeats=False)
+        digest_task_units([encode_unit_id(key), encode_unit_id(key)], repeats=False)
     assert begin in str(caught.value) and len(str(caught.value)) < 600
 
 

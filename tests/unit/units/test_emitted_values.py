@@ -44,7 +44,7 @@ class _Listed(UnitWorld):
     @property
     def waiting(self) -> list[tuple[Any, Any]]:
         """Keys and values of all items that wait."""
-        found = [self.list.item_of(key, record) for key, record in read_records(self.inner, *self.list.waiting)]
+        found = [self.list.decode_item(key, record) for key, record in read_records(self.inner, *self.list.waiting)]
         return sorted((item.key, item.value) for item in found if item is not None)
 
 

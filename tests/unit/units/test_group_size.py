@@ -10,12 +10,12 @@ import pytest
 from holdfast.errors import InvalidRequestError
 from holdfast.records.row_keys import Row
 from holdfast.units.unit import UnitSettings
-from holdfast.units.unit_loop import GroupSize
+from holdfast.units.unit_loop import AdaptiveGroupSize
 from tests.units_world import Shaky, UnitWorld, units
 
 
 def test_it_grows_after_ten_groups_without_a_conflict() -> None:
-    size = GroupSize(100)
+    size = AdaptiveGroupSize(100)
     for expected in (16, 32, 64, 100, 100):
         for _ in range(10):
             assert size.now == expected
@@ -25,7 +25,7 @@ def test_it_grows_after_ten_groups_without_a_conflict() -> None:
 
 
 def test_a_conflict_begins_the_count_anew() -> None:
-    size = GroupSize(100)
+    size = AdaptiveGroupSize(100)
     for _ in range(9):
         size.committed(0.0)
     size.note_conflict()
@@ -36,14 +36,14 @@ def test_a_conflict_begins_the_count_anew() -> None:
 
 
 def test_it_stays_at_one_and_below_the_most() -> None:
-    size = GroupSize(3)
+    size = AdaptiveGroupSize(3)
     for expected in (3, 1, 1):
         assert size.now == expected
         size.note_conflict()
 
 
 def test_a_long_group_shrinks_it() -> None:
-    size = GroupSize(100)
+    size = AdaptiveGroupSize(100)
     for duration_s, expected in ((1.0, 16), (1.001, 8)):
         size.committed(duration_s)
         assert size.now == expected

@@ -13,8 +13,8 @@ from holdfast.runtime import Environment
 from holdfast.transactions.base import Backend
 from holdfast.transactions.memory import MemoryBackend
 from holdfast.units import job_input
-from holdfast.units.job_input import JobInput, TaskInput, survey_task, verify_units
-from holdfast.units.jobs import MAP, REDUCE, Job, begin_job, end_job, find_job, fix_input, forget_job, list_jobs
+from holdfast.units.job_input import JobInput, TaskInput, digest_task_units, verify_units_unchanged
+from holdfast.units.jobs import MAP, REDUCE, Job, begin_job, end_job, find_job, forget_job, list_jobs, record_job_input
 from holdfast.units.progress import progress_range
 from holdfast.units.unit import Unit, encode_unit_id
 from tests.clocks import CountingIds
@@ -23,11 +23,11 @@ from tests.units_world import Shaky, fail_at, finish
 
 
 def survey(keys: Iterable[int], *, repeats: bool = False) -> TaskInput:
-    return survey_task(map(encode_unit_id, keys), repeats=repeats)
+    return digest_task_units(map(encode_unit_id, keys), repeats=repeats)
 
 
 def passed(keys: Iterable[int], expected: TaskInput, rows: int = 1) -> Iterator[object]:
-    return (unit.key for unit in verify_units(((Unit.of(key, None), rows) for key in keys), expected))
+    return (unit.key for unit in verify_units_unchanged(((Unit.of(key, None), rows) for key in keys), expected))
 
 
 # --- the first pass ---------------------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ def begun(database: Backend, *, keys: str = "", shards: int | None = None) -> Jo
 
 
 def fixed(database: Backend, job: Job, rows: int = 4) -> Job:
-    return fix_input(database, job, JobInput([survey(range(rows))]), Environment())
+    return record_job_input(database, job, JobInput([survey(range(rows))]), Environment())
 
 
 def test_drivers_that_read_their_rows_at_the_same_time_share_a_job() -> None:

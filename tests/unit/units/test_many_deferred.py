@@ -9,7 +9,7 @@ from holdfast.runtime import Alarm
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import WORK_LIST, begin_job
 from holdfast.units.unit import UnitSettings
-from holdfast.units.work_list import decode_claim, dissolve_claim, find_work_list, open_work_list
+from holdfast.units.work_list import decode_claim, find_work_list, open_work_list, release_claim
 from holdfast.units.work_task import WorkTask
 from tests.clocks import never
 from tests.units_world import Shaky, UnitWorld, units
@@ -79,8 +79,8 @@ def test_nothing_of_a_claim_that_was_dissolved_meanwhile_is_done() -> None:
         return WorkTask(execution, database, job, 0, work, repeat=never)
 
     def dissolve_and_run() -> None:
-        [(key, record)] = world.inner.scan(*work.claims, 2).records
-        assert dissolve_claim(world.inner, work, decode_claim(key, record))
+        [(key, record)] = world.inner.scan(*work.claims_range, 2).records
+        assert release_claim(world.inner, work, decode_claim(key, record))
         worker(world.inner).run()
 
     worker(_disturbed(world, 2, dissolve_and_run)).run()  # the first commit is that of the claim

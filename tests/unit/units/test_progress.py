@@ -28,15 +28,15 @@ from holdfast.units.jobs import (
     WORK_LIST,
     begin_job,
     end_job,
-    end_run,
     find_job,
-    fix_input,
     forget_job,
     read_progress,
+    record_job_input,
+    record_run_failure,
 )
 from holdfast.units.progress import Statistics, TaskProgress, progress_key
 from holdfast.units.unit import Unit, UnitSettings
-from holdfast.units.unit_loop import retry_unavailable
+from holdfast.units.unit_loop import retry_while_unavailable
 from holdfast.units.work_list import decode_claim
 from tests.units_world import Death, Shaky, UnitWorld, change_at, replayed, units
 
@@ -165,7 +165,7 @@ def test_nothing_takes_effect_after_the_end_of_a_run(group: int) -> None:
 
         def end(world: UnitWorld = world, seen: list[object] = seen) -> None:
             for _ in range(2):
-                end_run(world.inner, world.job, "first", world.environment)
+                record_run_failure(world.inner, world.job, "first", world.environment)
             seen.append(world.cells)
 
         shaky = Shaky(world.inner, change_at(call, end))
@@ -192,7 +192,7 @@ def test_a_crash_of_the_database_does_not_undo_the_end_of_a_run() -> None:
             for crash in crashes:
                 crash()
 
-    end_run(Shaky(inner, before), world.job, "first", world.environment)
+    record_run_failure(Shaky(inner, before), world.job, "first", world.environment)
     inner.crash()
     with pytest.raises(FencedError, match="the run of the job has failed"):
         world.task(count, run="first").run(units(_KEYS))
@@ -202,7 +202,7 @@ def test_the_end_of_a_run_leaves_nothing_of_a_finished_job() -> None:
     world = UnitWorld()
     world.run(count, _KEYS)
     ended = end_job(world.inner, world.job, {}, world.environment)
-    end_run(world.inner, world.job, "first", world.environment)
+    record_run_failure(world.inner, world.job, "first", world.environment)
     assert find_job(world.inner, "job") == ended
     assert world.inner.get_many([progress_key(world.job.id, 0)]) == {}
 
@@ -210,7 +210,7 @@ def test_the_end_of_a_run_leaves_nothing_of_a_finished_job() -> None:
 def test_many_failed_runs_do_not_make_the_record_of_a_job_large() -> None:
     world = UnitWorld()
     for number in range(120):
-        end_run(world.inner, world.job, f"run {number}", world.environment)
+        record_run_failure(world.inner, world.job, f"run {number}", world.environment)
     runs = find_job(world.inner, "job").ended_runs
     assert (len(runs), runs[-1]) == (100, "run 119")
 
@@ -300,7 +300,7 @@ def test_a_database_that_stays_away_is_asked_less_and_less_often() -> None:
     for patience_s, error in ((60.0, StorageFullError), (0.0, UnavailableError), (60.0, UnavailableError)):
         assert not waits, "a full disk is not waited for"
         with pytest.raises(error):
-            retry_unavailable(partial(_raise, error), patience_s, world.environment, found)
+            retry_while_unavailable(partial(_raise, error), patience_s, world.environment, found)
     for number, wait_s in enumerate(waits):
         longest_s = min(0.05 * 2**number, 2.0)
         assert 0 <= wait_s <= longest_s
@@ -373,14 +373,14 @@ def test_what_a_twin_has_put_off_meanwhile_runs_at_the_end() -> None:
 @pytest.mark.parametrize("kind", [REDUCE, WORK_LIST])
 def test_a_job_of_another_kind_is_refused(kind: str) -> None:
     world = UnitWorld()
-    fix_input(world.inner, world.job, JobInput([]), world.environment)
+    record_job_input(world.inner, world.job, JobInput([]), world.environment)
     with pytest.raises(InputChangedError, match=r"of another kind: .*; choose another name only if.* kind='map'"):
         begin_job(world.inner, "job", kind=kind, shards=1, environment=world.environment)
 
 
 def test_a_job_goes_on_with_its_key() -> None:
     world = UnitWorld()
-    fix_input(world.inner, world.job, JobInput([]), world.environment)
+    record_job_input(world.inner, world.job, JobInput([]), world.environment)
     with pytest.raises(InputChangedError, match=r"another key.*; choose another name only if"):
         begin_job(world.inner, "job", kind=MAP, shards=1, keys="pairs", environment=world.environment)
 
@@ -390,7 +390,7 @@ def test_a_job_goes_on_with_its_key() -> None:
 def test_nobody_is_told_to_run_again_what_is_done(is_finished: bool, changed: dict[str, Any]) -> None:
     """Under another name, units that have taken effect would do so once more."""
     world = UnitWorld()
-    fix_input(world.inner, world.job, JobInput([]), world.environment)
+    record_job_input(world.inner, world.job, JobInput([]), world.environment)
     world.run(count, _KEYS)
     if is_finished:
         end_job(world.inner, world.job, {}, world.environment)
@@ -402,7 +402,7 @@ def test_nobody_is_told_to_run_again_what_is_done(is_finished: bool, changed: di
 
 def test_of_two_drivers_with_different_parallelism_the_second_one_goes_on() -> None:
     world = UnitWorld()
-    job = fix_input(world.inner, world.job, JobInput([]), world.environment)
+    job = record_job_input(world.inner, world.job, JobInput([]), world.environment)
     assert begin_job(world.inner, "job", kind=MAP, default=2, environment=world.environment) == job
     with pytest.raises(InputChangedError, match="another number of tasks: leave the number out"):
         begin_job(world.inner, "job", kind=MAP, shards=2, environment=world.environment)

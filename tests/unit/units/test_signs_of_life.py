@@ -11,7 +11,7 @@ import pytest
 from holdfast.errors import FencedError, HoldfastError, InvalidRequestError, OutcomeUnknownError, UnavailableError
 from holdfast.records.batches import read_records
 from holdfast.transactions.base import Commit
-from holdfast.units.work_list import ClaimWatch
+from holdfast.units.work_list import ExpiredClaimDetector
 from tests.clocks import SuspendedClock
 from tests.unit.units.work_worlds import LEASE_S, WorkWorld
 from tests.units_world import Death, Shaky, fail_at
@@ -26,11 +26,11 @@ class Watched(WorkWorld):
         self.claim = self.take(1, "a")
         self.time = SuspendedClock()
         environment = type(self.environment)(clock=self.time, ids=self.environment.ids, chance=self.environment.chance)
-        self.watch = ClaimWatch(self.inner, self.list, environment, lease_s=10)
+        self.watch = ExpiredClaimDetector(self.inner, self.list, environment, lease_s=10)
 
     def after(self, seconds: float) -> int:
         self.time.at_s += seconds
-        return self.watch.dissolve_expired(self.list.claim_key(0, "own"))
+        return self.watch.release_expired_claims(self.list.claim_key(0, "own"))
 
     def beat(self, claim: bytes) -> None:
         self.inner.commit(Commit(adds={self.list.heartbeat_key(claim): 1}))
@@ -82,7 +82,7 @@ def test_ones_own_claim_is_kept() -> None:
     world = Watched()
     world.after(0)
     world.time.at_s += 100
-    assert world.watch.dissolve_expired(world.claim.key) == 0
+    assert world.watch.release_expired_claims(world.claim.key) == 0
 
 
 @pytest.mark.parametrize("error", [UnavailableError, OutcomeUnknownError])
@@ -117,7 +117,7 @@ def _beats_first(work: Callable[[], object], interval_s: float) -> Iterator[None
 
 
 def _beats(world: WorkWorld) -> list[bytes]:
-    return [key for key, _record in read_records(world.inner, *world.list.heartbeats)]
+    return [key for key, _record in read_records(world.inner, *world.list.heartbeats_range)]
 
 
 def _beating_calls() -> int:
@@ -192,4 +192,4 @@ def test_nobody_beats_for_a_dropped_list() -> None:
 
     with pytest.raises(FencedError, match="the work list was dropped"):
         world.worker(repeat=drops_first).run()
-    assert not list(read_records(world.inner, *dropped.heartbeats))
+    assert not list(read_records(world.inner, *dropped.heartbeats_range))

@@ -23,7 +23,7 @@ from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import WORK_LIST, begin_job, end_job, forget_job, read_progress
 from holdfast.units.report import JobReport, poll
 from holdfast.units.unit import Unit, UnitSettings
-from holdfast.units.watch import TopRow, View, read_column, watch
+from holdfast.units.watch import TopRow, View, summarize_column, watch
 from holdfast.units.work_list import create_work_list, open_work_list
 from holdfast.units.work_task import WorkTask
 from tests.clocks import CountingIds, never
@@ -390,9 +390,9 @@ def test_units_commit_while_a_view_is_read(
 
         def read_late(snapshot: Any, *given: Any) -> Any:
             job.run(1)
-            return read_column(snapshot, *given)
+            return summarize_column(snapshot, *given)
 
-        monkeypatch.setattr("holdfast.units.watch.read_column", read_late)
+        monkeypatch.setattr("holdfast.units.watch.summarize_column", read_late)
         views = watch(db, TABLE, job="count")
         view = next(views)
         assert (view.done, view.sum) == (10, 100)
@@ -441,7 +441,7 @@ def test_the_memory_depends_on_the_top_rows_alone() -> None:
     db = memory_db()
     db.transact(lambda txn: [txn.put(TABLE, row, row % 97) for row in range(3000)])
     with db.snapshot() as snapshot:
-        totals = read_column(snapshot, TABLE, "value", 5)
+        totals = summarize_column(snapshot, TABLE, "value", 5)
     assert (totals.rows, totals.sum) == (3000, sum(row % 97 for row in range(3000)))
     assert [(one.row, one.value) for one in totals.top] == [(96 + 97 * n, 96) for n in range(5)]
 

@@ -14,17 +14,17 @@ from holdfast.runtime import Alarm
 from holdfast.transactions.base import Commit, Outcome, ScanPage
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import end_job, forget_job, job_key, read_progress
-from holdfast.units.progress import LIST_DROPPED, counter_range
+from holdfast.units.progress import LIST_DROPPED, unit_counts_range
 from holdfast.units.shard_task import ShardTask
 from holdfast.units.unit import UnitSettings
 from holdfast.units.work_list import (
     claim_items,
     decode_claim,
-    dissolve_all_claims,
-    dissolve_claim,
-    dissolve_claims_of_slot,
     encode_claim,
     open_work_list,
+    release_all_claims,
+    release_claim,
+    release_worker_claims,
 )
 from tests.forgetful_database import ForgetfulDatabase
 from tests.unit.units.work_worlds import ITEMS, LEASE_S, WorkWorld, grow, limited
@@ -79,7 +79,7 @@ def test_the_items_of_a_dead_worker_come_back_after_a_lease() -> None:
         fail_at(shaky, call, "dies later")
         with pytest.raises(Death):
             world.worker(0, 3, shaky).run()
-        claimed = list(read_records(world.inner, *world.list.claims))
+        claimed = list(read_records(world.inner, *world.list.claims_range))
         world.worker(1, 3, limited(Shaky(world.inner))).run()
         world.judge()
         assert not claimed or sum(world.clock.waits) >= LEASE_S / 2
@@ -211,11 +211,11 @@ def test_all_claims_of_a_worker_are_dissolved_when_it_starts_again() -> None:
     claims = [world.take(3, token) for token in ("a", "b", "c")]
     assert world.items.counts() == (0, 3)
     world.inner.commit(Commit(adds={world.list.heartbeat_key(one.key): 1 for one in claims}))
-    dissolve_claims_of_slot(world.inner, world.list, 2)
+    release_worker_claims(world.inner, world.list, 2)
     assert world.items.counts() == (0, 3)
-    dissolve_claims_of_slot(world.inner, world.list, 3)
+    release_worker_claims(world.inner, world.list, 3)
     assert world.items.counts() == (3, 0)
-    assert not list(read_records(world.inner, *world.list.heartbeats))
+    assert not list(read_records(world.inner, *world.list.heartbeats_range))
 
 
 def test_all_claims_of_a_worker_are_dissolved_though_one_is_in_use() -> None:
@@ -231,7 +231,7 @@ def test_all_claims_of_a_worker_are_dissolved_though_one_is_in_use() -> None:
             world.inner.commit(Commit(puts={used: record.value}))
 
     shaky = Shaky(world.inner, after=use)
-    dissolve_claims_of_slot(shaky, world.list, 3)
+    release_worker_claims(shaky, world.list, 3)
     assert world.items.counts() == (3, 0)
 
 
@@ -246,7 +246,7 @@ def test_all_claims_of_a_list_are_dissolved_though_a_worker_is_faster_each_time(
             left.pop()
             world.inner.commit(Commit(puts={world.list.claim_key(0, "busy"): encode_claim(left)}))
 
-    dissolve_all_claims(Shaky(world.inner, after=work), world.list)
+    release_all_claims(Shaky(world.inner, after=work), world.list)
     assert not left
     assert world.items.counts() == (52, 0)
 
@@ -258,15 +258,15 @@ def test_a_claim_is_dissolved_although_the_reply_is_lost(fault: str) -> None:
     world.take(0, "dead")
     shaky = Shaky(world.inner)
     fail_at(shaky, 2, fault)
-    dissolve_claims_of_slot(shaky, world.list, 0)
+    release_worker_claims(shaky, world.list, 0)
     assert shaky.calls[1] == "commit"
     assert world.items.counts() == (1, 0)
-    assert not list(read_records(world.inner, *world.list.claims))
+    assert not list(read_records(world.inner, *world.list.claims_range))
 
 
 def _waiting(world: WorkWorld) -> list[tuple[Any, Any]]:
     """Return keys and values of all items that wait."""
-    found = [world.list.item_of(key, record) for key, record in read_records(world.inner, *world.list.waiting)]
+    found = [world.list.decode_item(key, record) for key, record in read_records(world.inner, *world.list.waiting)]
     return [(item.key, item.value) for item in found if item is not None]
 
 
@@ -274,7 +274,7 @@ def test_what_was_added_again_meanwhile_with_the_same_value_waits_once() -> None
     world = WorkWorld()
     claim = world.take(0, "a")
     world.items.add(0)
-    assert dissolve_claim(world.inner, world.list, claim)
+    assert release_claim(world.inner, world.list, claim)
     assert _waiting(world) == [(0, None)]
 
 
@@ -285,7 +285,7 @@ def test_what_waits_beside_another_value_of_its_key_is_claimed_and_put_back_agai
     for _ in range(3):
         claim = world.take(0, "a", most=5)
         world.items.add("x" * 992, "new")
-        assert dissolve_claim(world.inner, world.list, claim)
+        assert release_claim(world.inner, world.list, claim)
         assert _waiting(world) == [("x" * 992, "new"), ("x" * 992, "old"), (0, None)]
     assert world.items.counts() == (3, 0)
 
@@ -507,7 +507,7 @@ def test_a_zombie_takes_nothing_from_the_next_job(end: str) -> None:
 def test_nothing_of_a_job_is_left(end: str) -> None:
     world = WorkWorld()
     world.worker().run()
-    start, stop = counter_range(world.job.id)
+    start, stop = unit_counts_range(world.job.id)
     assert list(read_records(world.inner, start, stop))
     _end(world, end)
     assert not list(read_records(world.inner, start, stop))

@@ -10,7 +10,7 @@ from holdfast.records.database import Database
 from holdfast.runtime import Alarm, Environment, SeededRandom
 from holdfast.transactions.memory import MemoryBackend
 from holdfast.units.execution import UnitExecution
-from holdfast.units.job_input import JobInput, survey_task
+from holdfast.units.job_input import JobInput, digest_task_units
 from holdfast.units.jobs import MAP, Job, begin_job, end_job, read_progress
 from holdfast.units.progress import Statistics
 from holdfast.units.report import JobReport
@@ -80,7 +80,7 @@ class WatchedJob:
             self.name,
             kind=MAP,
             shards=self.shards,
-            job_input=JobInput([survey_task(ids, repeats=False) for ids in shards]),
+            job_input=JobInput([digest_task_units(ids, repeats=False) for ids in shards]),
             environment=environment,
         )
         return self.job

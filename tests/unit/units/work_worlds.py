@@ -10,7 +10,7 @@ from holdfast.transactions.base import Backend
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import WORK_LIST, begin_job, read_progress
 from holdfast.units.unit import UnitFunction, UnitSettings
-from holdfast.units.work_list import Claim, WorkList, claim_items, find_work_list, open_work_list
+from holdfast.units.work_list import WorkClaim, WorkList, claim_items, find_work_list, open_work_list
 from holdfast.units.work_task import WorkTask
 from tests.clocks import never
 from tests.units_world import Shaky, UnitWorld
@@ -61,7 +61,7 @@ class WorkWorld(UnitWorld):
         )
         return WorkTask(execution, database, self.job, slot, self.list, repeat=repeat)
 
-    def take(self, slot: int, token: str, most: int = 1) -> Claim:
+    def take(self, slot: int, token: str, most: int = 1) -> WorkClaim:
         """Claim some of the items that wait."""
         waiting = list(read_records(self.inner, *self.list.waiting))[:most]
         claim = claim_items(self.inner, self.list, self.list.claim_key(slot, token), waiting, {})

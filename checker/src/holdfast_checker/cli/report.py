@@ -14,8 +14,8 @@ from holdfast.cli.output import Output
 from holdfast.commit.two_phase.committer import TWO_PHASE
 from holdfast.wording import format_count
 from holdfast_checker.cli.options import CheckOptions
-from holdfast_checker.committers.table_v.table import Cell, Table, build_table
-from holdfast_checker.framework.check import Check, SceneReport, Violation, WalkReport
+from holdfast_checker.committers.table_v.table import GuaranteeCell, GuaranteeTable, build_table
+from holdfast_checker.framework.check import Check, RandomHistoryReport, SceneReport, Violation
 from holdfast_checker.framework.subject import Scene, Subject
 from holdfast_checker.kernel.counterexample import Counterexample, encode_counterexample
 from holdfast_checker.kernel.explore import Budget
@@ -38,7 +38,7 @@ class CheckOutcome:
     check: Check
     options: CheckOptions
     scenes: list[SceneReport] = field(default_factory=list)
-    walk: WalkReport | None = None
+    walk: RandomHistoryReport | None = None
     told: Sequence[Violation] = ()
     story: Story | None = None
     interrupted: bool = False
@@ -54,7 +54,7 @@ def print_outcome(outcome: CheckOutcome, out: Output) -> None:
     if outcome.scenes:
         _print_scene_reports(outcome.scenes, out)
     if outcome.walk is not None:
-        _print_walk_report(outcome, outcome.walk, out)
+        _print_random_history_report(outcome, outcome.walk, out)
     for report in outcome.scenes:
         for scene, name in report.missing:
             what = subject.goals[name].meaning if name in subject.goals else f"a fault of the kind: {name}"
@@ -64,13 +64,13 @@ def print_outcome(outcome: CheckOutcome, out: Output) -> None:
         out.say("")
         for line in outcome.story.lines(details=outcome.options.details, width=out.width):
             out.say(line)
-        for line in textwrap.wrap(_declared_guarantee_words(outcome.told[0].name, subject)[1], out.width):
+        for line in textwrap.wrap(_describe_declared_guarantee(outcome.told[0].name, subject)[1], out.width):
             out.say(line)
     if len(outcome.told) > 1:
         out.say("\nAlso violated; each command tells its story:")
         for found in outcome.told[1:]:
             title = subject.rules[found.name].title if found.name in subject.rules else ""
-            short = f" ({words})" if (words := _declared_guarantee_words(found.name, subject)[0]) else ""
+            short = f" ({words})" if (words := _describe_declared_guarantee(found.name, subject)[0]) else ""
             out.say(f"  {property_heading(found.name, title)}{short}: {_reproducing_command(outcome, found)}")
     if (directory := outcome.options.save) is not None:
         for found in outcome.told:
@@ -99,7 +99,7 @@ def _print_scene_reports(scenes: Sequence[SceneReport], out: Output) -> None:
     out.table(["scene", *figures, "violated"], rows, right=figures)
 
 
-def _print_walk_report(outcome: CheckOutcome, report: WalkReport, out: Output) -> None:
+def _print_random_history_report(outcome: CheckOutcome, report: RandomHistoryReport, out: Output) -> None:
     walks, scene = report.walks, report.scene
     rows = [
         ("scenes", f"{walks.worlds:,}" if scene is None else f"{scene.name}: {scene.summary}"),
@@ -110,7 +110,7 @@ def _print_walk_report(outcome: CheckOutcome, report: WalkReport, out: Output) -
         ("time", f"{walks.seconds:.1f} s"),
         ("reached", ", ".join(report.reached) or "nothing"),
         ("violated", ", ".join(report.broken) or "nothing"),
-        ("to continue", _reproducing_walk_command(outcome, report, walks.next)),
+        ("to continue", _format_random_history_command(outcome, report, walks.next)),
     ]
     out.table(["random walk", ""], rows)
 
@@ -128,7 +128,7 @@ def _summarize_violations(outcome: CheckOutcome) -> str:
     return f"nothing found in {extent}: {'the search is complete' if whole else 'the search is not complete'}"
 
 
-def _declared_guarantee_words(name: str, subject: Subject[Any]) -> tuple[str, str]:
+def _describe_declared_guarantee(name: str, subject: Subject[Any]) -> tuple[str, str]:
     """Return what is declared about a property that broke, in two words and in one sentence; empty for a subject."""
     if subject.declared is None:
         return "", ""
@@ -146,12 +146,12 @@ def _declared_guarantee_words(name: str, subject: Subject[Any]) -> tuple[str, st
 def _reproducing_command(outcome: CheckOutcome, found: Violation) -> str:
     judged = [] if found.name == BROKEN_CODE else ["--property", found.name]
     if outcome.walk is not None and found.history is not None:
-        walk = _reproducing_walk_command(outcome, outcome.walk, found.history)
+        walk = _format_random_history_command(outcome, outcome.walk, found.history)
         return f"{walk} --histories 1 {shlex.join(judged)}".rstrip()
     return shlex.join(["holdfast", "check", outcome.check.subject.name, "--scene", found.scene.name, *judged])
 
 
-def _reproducing_walk_command(outcome: CheckOutcome, walk: WalkReport, first: int) -> str:
+def _format_random_history_command(outcome: CheckOutcome, walk: RandomHistoryReport, first: int) -> str:
     subject = outcome.check.subject
     where = "" if walk.scene is subject.walk or walk.scene is None else f" --scene {shlex.quote(walk.scene.name)}"
     return f"holdfast check {subject.name} --walk{where} --seed {walk.walks.seed} --first {first}"
@@ -167,7 +167,7 @@ def _outcome_as_json(outcome: CheckOutcome) -> dict[str, object]:
     }
 
 
-def _walk_report_as_json(report: WalkReport) -> dict[str, object]:
+def _walk_report_as_json(report: RandomHistoryReport) -> dict[str, object]:
     walks = report.walks
     return {
         "scene": report.scene and report.scene.name,
@@ -213,7 +213,7 @@ def print_replay(counterexample: Counterexample, story: Story | None, options: C
 
 
 # --- the list ---------------------------------------------------------------------------------------------------------
-def print_catalog(out: Output) -> None:
+def print_scenes_and_properties(out: Output) -> None:
     """Print the list of committers, and the scenes and properties of each kind of subject."""
     kinds = {"committers": committer_subject(TWO_PHASE), **SUBJECTS}
     listed: dict[str, dict[str, list[tuple[str, ...]]]] = {
@@ -246,7 +246,7 @@ def _summarize_scenes(scenes: Sequence[Scene]) -> str:
 _LEGEND = "* unless what --json names; ? so far: not all histories were explored; ! differs, see below"
 
 
-def print_all_committers(budget: Budget, out: Output) -> bool:
+def explore_and_print_committers(budget: Budget, out: Output) -> bool:
     """Explore all committers and print the table of their guarantees.
 
     Returns:
@@ -256,13 +256,15 @@ def print_all_committers(budget: Budget, out: Output) -> bool:
     return print_guarantee_table(table, out)
 
 
-def print_guarantee_table(table: Table, out: Output) -> bool:
+def print_guarantee_table(table: GuaranteeTable, out: Output) -> bool:
     """Print the table of committers and their guarantees, and its differences from declarations or papers 000 and 002.
 
     Returns:
         Whether each answer is as declared, or differs for a known reason."""
     out.document(table.to_json_value())
-    columns = {name: [_cell_with_mark(table.cell(row.name, name)) for row in table.rows] for name in table.committers}
+    columns = {
+        name: [_format_cell_with_marks(table.cell(row.name, name)) for row in table.rows] for name in table.committers
+    }
     out.print_split_table("guarantee", [row.title for row in table.rows], columns)
     out.say(_LEGEND)
     cells = list(table.cells.values())
@@ -282,15 +284,15 @@ def print_guarantee_table(table: Table, out: Output) -> bool:
     return all(cell.agrees_with_declaration or cell.reason for cell in cells)
 
 
-def _cell_with_mark(cell: Cell) -> str:
+def _format_cell_with_marks(cell: GuaranteeCell) -> str:
     differs = cell.agrees_with_paper is False or not cell.agrees_with_declaration
     return _yes_or_no(cell.holds) + "*" * bool(cell.unless) + "?" * (not cell.complete) + "!" * differs
 
 
-def _compare_with_paper(cell: Cell) -> str:
+def _compare_with_paper(cell: GuaranteeCell) -> str:
     found = _yes_or_no(cell.holds) + "".join(f", unless {circumstance}" for circumstance in cell.unless)
     declared = _yes_or_no(cell.declared.holds) + (f", unless {cell.declared.unless}" if cell.declared.unless else "")
-    paper = "" if cell.paper is None else f"; the paper says {_yes_or_no(cell.paper)}"
+    paper = "" if cell.paper_answer is None else f"; the paper says {_yes_or_no(cell.paper_answer)}"
     return f"found {found}{paper}; declared {declared}"
 
 

@@ -15,7 +15,13 @@ import click
 from holdfast.cli.output import Output
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast_checker.cli.options import STATES, WALK_S, CheckOptions
-from holdfast_checker.cli.report import CheckOutcome, print_all_committers, print_catalog, print_outcome, print_replay
+from holdfast_checker.cli.report import (
+    CheckOutcome,
+    explore_and_print_committers,
+    print_outcome,
+    print_replay,
+    print_scenes_and_properties,
+)
 from holdfast_checker.framework.check import Check, replay_with_current_code
 from holdfast_checker.framework.subject import Scene
 from holdfast_checker.kernel.counterexample import Counterexample, decode_counterexample
@@ -33,19 +39,19 @@ def run_check(options: CheckOptions, out: Output) -> bool:
         Abort: the user interrupted the run; what was found so far has been shown.
     """
     if options.listed:
-        print_catalog(out)
+        print_scenes_and_properties(out)
         return True
     if options.save is not None:
-        _require_writable(options.save)
+        _require_writable_directory(options.save)
     with _silence_warnings(out.debug):
         if options.replay is not None:
             return _replay_saved_counterexample(options, out)
         if options.every:
-            return print_all_committers(Budget(seconds=options.seconds, states=options.states), out)
+            return explore_and_print_committers(Budget(seconds=options.seconds, states=options.states), out)
         return _search_violations(options, out)
 
 
-def _require_writable(directory: Path) -> None:
+def _require_writable_directory(directory: Path) -> None:
     """Create the directory for counterexamples before the search starts, and try to write there."""
     try:
         directory.mkdir(parents=True, exist_ok=True)

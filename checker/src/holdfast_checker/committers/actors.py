@@ -29,14 +29,21 @@ from holdfast.commit.two_phase.streams import announce_stream_batch, plan_batch,
 from holdfast.errors import DestinationExistsError, HoldfastError
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.stores.base import Capabilities
-from holdfast_checker.committers.cluster import CLUSTER, CommitOrder
+from holdfast_checker.committers.cluster import CLUSTER, TaskCommitTiming
 from holdfast_checker.committers.ledger import LOG_PREFIX, CommitAnnouncement
-from holdfast_checker.committers.output import DESTINATION, HOME, chosen_name, file_bytes, partition_of, strip_measures
+from holdfast_checker.committers.output import (
+    DESTINATION,
+    HOME,
+    choose_partition_directory,
+    file_bytes,
+    make_chosen_file_name,
+    strip_measured_values,
+)
 from holdfast_checker.framework import subject
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import Port
 from holdfast_checker.simulated.store_handle import SimulatedStore
-from holdfast_checker.simulated.time import StillClock
+from holdfast_checker.simulated.time import ManualClock
 
 START_S = 1_800_000_000.0
 """When the main job runs, in seconds since the epoch."""
@@ -63,7 +70,7 @@ def time_of_actor(actor: str) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OtherJob:
+class ConcurrentJobSpec:
     """Describes a further job that writes to the same destination while the tested job runs.
 
     One process runs all of the job; its only task writes a file into each directory.
@@ -87,7 +94,7 @@ class OtherJob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene(subject.Scene):
+class CommitterScene(subject.Scene):
     """The declaration of a simulated job to check: its tasks, faults, other actors, and store; see `build_world`.
 
     Attributes:
@@ -111,13 +118,13 @@ class Scene(subject.Scene):
     attempts: int = 2
     files: int = 2
     mode: SaveMode = SaveMode.APPEND
-    order: CommitOrder = CommitOrder.REPORT
+    order: TaskCommitTiming = TaskCommitTiming.REPORT
     speculation: bool = True
     cancel: bool = False
     second_driver: bool = False
     recovery: int = 0
     reader: bool = False
-    others: tuple[OtherJob, ...] = ()
+    others: tuple[ConcurrentJobSpec, ...] = ()
     mortal: tuple[str, ...] = ()
     store: Mapping[str, Any] = field(default_factory=dict)
     bystanders: bool = False
@@ -132,7 +139,7 @@ class Scene(subject.Scene):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting(Scene):
+class CommitterWorldSettings(CommitterScene):
     """The configuration that the actors of a world share: its scene, the committer under test, and its stores.
 
     Attributes:
@@ -143,7 +150,9 @@ class Setting(Scene):
     capabilities: Mapping[str, Capabilities]
 
     @classmethod
-    def for_scene(cls, scene: Scene, committer: Committer, capabilities: Mapping[str, Capabilities]) -> Setting:
+    def for_scene(
+        cls, scene: CommitterScene, committer: Committer, capabilities: Mapping[str, Capabilities]
+    ) -> CommitterWorldSettings:
         """Derive the configuration of a world from a scene and a committer.
 
         A job that overwrites does so by partitions if the committer supports no other overwrite."""
@@ -179,7 +188,7 @@ class Setting(Scene):
             return Place(store=store, prefix=prefix, url=f"memory://{name}/{prefix}")
 
         can, staging = self.capabilities[DESTINATION], self.committer.staging
-        store = SimulatedStore(port, DESTINATION, can, strip_measures, self.piecemeal)
+        store = SimulatedStore(port, DESTINATION, can, strip_measured_values, self.piecemeal)
         return CommitContext(
             store=store,
             prefix=home,
@@ -188,7 +197,7 @@ class Setting(Scene):
             if staging
             else None,
             settings=self.settings,
-            environment=Environment(clock=StillClock(time_of_actor(port.name)), ids=port, runner=SerialRunner()),
+            environment=Environment(clock=ManualClock(time_of_actor(port.name)), ids=port, runner=SerialRunner()),
         )
 
 
@@ -197,7 +206,9 @@ def _ask_cluster(port: Port, operation: str, *args: object) -> object:
 
 
 # --- drivers ----------------------------------------------------------------------------------------------------------
-def start_job_or_report(setting: Setting, port: Port, mode: SaveMode, batch: int | None) -> JobRecord | None:
+def start_job_or_report(
+    setting: CommitterWorldSettings, port: Port, mode: SaveMode, batch: int | None
+) -> JobRecord | None:
     """Set up a job and return its record; if the setup fails or skips the job, report that outcome and return None."""
     ctx = setting.context(port)
     try:
@@ -218,23 +229,25 @@ def start_job_or_report(setting: Setting, port: Port, mode: SaveMode, batch: int
     return job
 
 
-def run_driver(setting: Setting, port: Port) -> None:
+def run_driver(setting: CommitterWorldSettings, port: Port) -> None:
     """Run the driver of the tested job: set up, wait for the tasks, commit; abort if a task or the commit fails."""
     job = start_job_or_report(setting, port, setting.mode, setting.batch)
     if job is None:
         return
     _ask_cluster(port, "post_job", job)
     reports = cast("tuple[TaskCommit, ...] | None", _ask_cluster(port, "await_tasks"))
-    end_job(setting, port, job, reports)
+    commit_or_abort_job(setting, port, job, reports)
 
 
-def run_second_driver(setting: Setting, port: Port) -> None:
+def run_second_driver(setting: CommitterWorldSettings, port: Port) -> None:
     """Run a second driver, which commits or aborts the same job, because the first one is presumed dead."""
     job, reports = cast("tuple[JobRecord, tuple[TaskCommit, ...] | None]", _ask_cluster(port, "take_over"))
-    end_job(setting, port, job, reports)
+    commit_or_abort_job(setting, port, job, reports)
 
 
-def end_job(setting: Setting, port: Port, job: JobRecord, reports: tuple[TaskCommit, ...] | None) -> bool:
+def commit_or_abort_job(
+    setting: CommitterWorldSettings, port: Port, job: JobRecord, reports: tuple[TaskCommit, ...] | None
+) -> bool:
     """Commit a job with its tasks' reports; abort it if `reports` is None or the commit fails; report the outcome.
 
     Returns:
@@ -258,17 +271,17 @@ def end_job(setting: Setting, port: Port, job: JobRecord, reports: tuple[TaskCom
 
 
 # --- tasks ------------------------------------------------------------------------------------------------------------
-def run_attempt_once_started(setting: Setting, task: int, attempt: int, port: Port) -> None:
+def run_attempt_once_started(setting: CommitterWorldSettings, task: int, attempt: int, port: Port) -> None:
     """Run a task attempt once the driver starts it: write its files, commit, and report to the driver."""
     run_attempt(setting, port, cast("JobRecord", _ask_cluster(port, "begin", task, attempt)), task, attempt)
 
 
-def run_attempt(setting: Setting, port: Port, job: JobRecord, task: int, attempt: int) -> None:
+def run_attempt(setting: CommitterWorldSettings, port: Port, job: JobRecord, task: int, attempt: int) -> None:
     """Run a task attempt that the driver has started: write its files, commit them, and report to the driver."""
     try:
         with setting.committer.setup_task(setting.context(port), job, task) as running:
             write_files(setting, running, task, attempt)
-            if setting.order is CommitOrder.ASK_FIRST and not _ask_cluster(port, "may_commit", task, attempt):
+            if setting.order is TaskCommitTiming.ASK_FIRST and not _ask_cluster(port, "may_commit", task, attempt):
                 return
             commit = running.commit()
     except HoldfastError:
@@ -277,17 +290,17 @@ def run_attempt(setting: Setting, port: Port, job: JobRecord, task: int, attempt
     _ask_cluster(port, "report", task, attempt, commit)
 
 
-def write_files(setting: Setting, running: TaskAttempt, task: int, attempt: int) -> None:
+def write_files(setting: CommitterWorldSettings, running: TaskAttempt, task: int, attempt: int) -> None:
     """Write the output files of a task attempt, without committing them."""
     for number in range(setting.files):
-        name = chosen_name(task, number) if setting.chosen else running.file_name(".txt")
-        sink = running.open(f"{partition_of(attempt, number)}/{name}")
+        name = make_chosen_file_name(task, number) if setting.chosen else running.file_name(".txt")
+        sink = running.open(f"{choose_partition_directory(attempt, number)}/{name}")
         sink.write(file_bytes("main", task, attempt, number))
         sink.close()
 
 
 # --- others -----------------------------------------------------------------------------------------------------------
-def run_recovery(setting: Setting, port: Port) -> None:
+def run_recovery(setting: CommitterWorldSettings, port: Port) -> None:
     """Run recovery, like `holdfast recover`, for jobs that have been inactive for an hour, and report what it did."""
     _ask_cluster(port, "take_for_dead")
     try:
@@ -299,7 +312,7 @@ def run_recovery(setting: Setting, port: Port) -> None:
     _ask_cluster(port, "tell", "recovered", tuple(sorted((str(job.job), job.action.value) for job in ended)))
 
 
-def run_reader(setting: Setting, port: Port) -> None:
+def run_reader(setting: CommitterWorldSettings, port: Port) -> None:
     """Read the destination once through Holdfast, and report when the read began and ended."""
     since = port.call(Call(DESTINATION, "notes", (LOG_PREFIX,)))
     try:
@@ -321,7 +334,7 @@ def cancel_job(port: Port) -> None:
     _ask_cluster(port, "cancel")
 
 
-def run_other_jobs(setting: Setting, one: OtherJob, port: Port) -> None:
+def run_other_jobs(setting: CommitterWorldSettings, one: ConcurrentJobSpec, port: Port) -> None:
     """Run further jobs on the destination, one after another, until one is not committed; each reports its outcome."""
     if one.later:
         port.call(Call(CLUSTER, "await_end"))
@@ -337,14 +350,16 @@ def run_other_jobs(setting: Setting, one: OtherJob, port: Port) -> None:
             return
 
 
-def run_atomic_job(setting: Setting, one: OtherJob, number: int, do: Callable[[Call], object], token: str) -> object:
+def run_atomic_job(
+    setting: CommitterWorldSettings, one: ConcurrentJobSpec, number: int, do: Callable[[Call], object], token: str
+) -> object:
     """Run a whole further job as one atomic call on the store, and return its outcome: see `Stroke`."""
-    port = _DirectPort(one.name, do, int(token, 16))
+    port = _ImmediateStorePort(one.name, do, int(token, 16))
     _run_one_other_job(setting, port, one, number)
     return port.told
 
 
-class _DirectPort(Port):
+class _ImmediateStorePort(Port):
     """A port that executes every call to the store at once, and stores the job's outcome in `told`."""
 
     def __init__(self, name: str, do: Callable[[Call], object], token: int) -> None:
@@ -367,7 +382,7 @@ class _DirectPort(Port):
         return f"{self._token:012x}"
 
 
-def _run_one_other_job(setting: Setting, port: Port, one: OtherJob, number: int) -> bool:
+def _run_one_other_job(setting: CommitterWorldSettings, port: Port, one: ConcurrentJobSpec, number: int) -> bool:
     job = start_job_or_report(setting, port, one.mode or setting.mode, one.batch)
     if job is None:
         return False
@@ -378,18 +393,20 @@ def _run_one_other_job(setting: Setting, port: Port, one: OtherJob, number: int)
         pass  # its driver aborts the job
     else:
         port.call(Call(CLUSTER, "offer", (_announce_commit(one, job, reports[0]),)))
-    return end_job(replace(setting, tasks=1), port, job, reports)
+    return commit_or_abort_job(replace(setting, tasks=1), port, job, reports)
 
 
-def _announce_commit(one: OtherJob, job: JobRecord, report: TaskCommit) -> CommitAnnouncement:
+def _announce_commit(one: ConcurrentJobSpec, job: JobRecord, report: TaskCommit) -> CommitAnnouncement:
     return CommitAnnouncement(one.name, job.job, report.attempt, job.mode)
 
 
-def _run_only_task(setting: Setting, ctx: CommitContext, job: JobRecord, one: OtherJob, number: int) -> TaskCommit:
+def _run_only_task(
+    setting: CommitterWorldSettings, ctx: CommitContext, job: JobRecord, one: ConcurrentJobSpec, number: int
+) -> TaskCommit:
     """Run the only task: write a file into each directory."""
     with setting.committer.setup_task(ctx, job, 0) as running:
         for at, folder in enumerate(one.directories):
-            name = chosen_name(0, at) if setting.chosen else running.file_name(".txt")
+            name = make_chosen_file_name(0, at) if setting.chosen else running.file_name(".txt")
             sink = running.open(f"{folder}/{name}")
             sink.write(file_bytes(one.name.partition(" ")[0], 0, number, at))
             sink.close()

@@ -21,7 +21,7 @@ from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Foot
 CLUSTER = "cluster"
 
 
-class CommitOrder(enum.Enum):
+class TaskCommitTiming(enum.Enum):
     """When a task attempt commits: after the driver permits it, or as soon as its files are written."""
 
     ASK_FIRST = "asks the driver, then commits"
@@ -48,7 +48,7 @@ class JobPhase(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class ToldOutcome:
+class LearnedOutcome:
     """The outcome of a job as a process learned it at its end, such as ``committed``, ``aborted`` or ``unknown``.
 
     `detail` holds more for properties, such as whether the job's clean-up is finished.
@@ -82,7 +82,7 @@ class ClusterState:
     second: str = ""
     given_up: bool = False
     cancelled: bool = False
-    told: tuple[ToldOutcome, ...] = ()
+    told: tuple[LearnedOutcome, ...] = ()
     unnoticed: tuple[int, ...] = ()
     offers: tuple[CommitAnnouncement, ...] = ()
 
@@ -189,7 +189,7 @@ class Cluster:
         return [Alternative(state=replace(state, phase=JobPhase.COMMITTING), reply=Reply(tuple(reports)))]
 
     def _tell(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
-        told = ToldOutcome(actor, str(call.args[0]), call.args[1])
+        told = LearnedOutcome(actor, str(call.args[0]), call.args[1])
         return [Alternative(state=replace(state, told=tuple(sorted((*state.told, told), key=lambda one: one.who))))]
 
     # --- other jobs ---------------------------------------------------------------------------------------------------

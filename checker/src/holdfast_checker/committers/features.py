@@ -15,14 +15,14 @@ from typing import Any
 from holdfast.commit import SaveMode
 from holdfast.errors import InvalidRequestError
 from holdfast.stores.base import MultipartLimits
-from holdfast_checker.committers.actors import OtherJob, Scene
-from holdfast_checker.committers.cluster import CommitOrder
+from holdfast_checker.committers.actors import CommitterScene, ConcurrentJobSpec
+from holdfast_checker.committers.cluster import TaskCommitTiming
 from holdfast_checker.committers.properties import RULES
-from holdfast_checker.framework.scene_files import SceneFields, parse_options, read_sections
+from holdfast_checker.framework.scene_files import SceneFields, parse_field_list, read_sections
 
 
 @dataclass(frozen=True, slots=True)
-class Feature:
+class SceneFeature:
     """One named aspect of a scene, such as a kind of fault, a further actor, or a kind of store.
 
     Attributes:
@@ -36,7 +36,7 @@ class Feature:
     name: str
     summary: str
     changes: Mapping[str, Any]
-    others: tuple[OtherJob, ...]
+    others: tuple[ConcurrentJobSpec, ...]
     kind: str
     without: frozenset[str]
 
@@ -49,21 +49,26 @@ _STORES: Mapping[str, Mapping[str, Any]] = {
 """Options of `MemoryStore` by the words for them."""
 
 
-def _read_feature(name: str, fields: SceneFields) -> Feature:
+def _read_feature(name: str, fields: SceneFields) -> SceneFeature:
     summary, other = fields.pop("summary"), fields.pop("other", None)
     options = [_STORES[word] for word in fields.pop("store", "").split()]
     store = {key: value for those in options for key, value in those.items()}
-    return Feature(
+    return SceneFeature(
         name,
         summary,
-        {**fields.take_fields(Scene, mode=SaveMode, order=CommitOrder), **({"store": store} if store else {})},
-        () if other is None else (OtherJob(**parse_options(other).take_fields(OtherJob, mode=SaveMode)),),
+        {
+            **fields.take_fields(CommitterScene, mode=SaveMode, order=TaskCommitTiming),
+            **({"store": store} if store else {}),
+        },
+        ()
+        if other is None
+        else (ConcurrentJobSpec(**parse_field_list(other).take_fields(ConcurrentJobSpec, mode=SaveMode)),),
         kind=fields.get("kind", ""),
         without=frozenset(fields.get("without", "").split()),
     )
 
 
-FEATURES: Mapping[str, Feature] = {
+FEATURES: Mapping[str, SceneFeature] = {
     name: _read_feature(name, fields)
     for name, fields in read_sections("holdfast_checker.committers", "features.ini").items()
 }
@@ -123,7 +128,7 @@ _OF_ONE_JOB = frozenset({"C1", "C2", "C3", "C6", "C8", "C9", "C10", "replaced-da
 """Properties that assume that no other job replaces anything; `log-order` judges all jobs."""
 
 
-def combine_features(features: Iterable[Feature]) -> Scene:
+def combine_features(features: Iterable[SceneFeature]) -> CommitterScene:
     """Combine features into one scene, whose coverage goals follow from the features.
 
     Raises:
@@ -145,7 +150,7 @@ def combine_features(features: Iterable[Feature]) -> Scene:
         # In these combinations, a file of the same name replaces another one: see docs/how-to/write-files.md, Modes and
         # names.
         properties.remove("replaced-data")
-    return Scene(
+    return CommitterScene(
         name="+".join(one.name for one in given) or "plain",
         summary="; ".join(one.summary for one in given) or "no fault happens",
         **changes,
@@ -155,7 +160,7 @@ def combine_features(features: Iterable[Feature]) -> Scene:
     )
 
 
-def _refuse_senseless_combination(given: Sequence[Feature], names: frozenset[str]) -> None:
+def _refuse_senseless_combination(given: Sequence[SceneFeature], names: frozenset[str]) -> None:
     for one in given:
         against = [other.name for other in given if other.kind == one.kind and one.kind and other is not one]
         against += sorted(names & one.without)
@@ -170,7 +175,7 @@ def _goals_of_features(names: frozenset[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def parse_features(name: str) -> list[Feature] | None:
+def parse_features(name: str) -> list[SceneFeature] | None:
     """Parse a scene's name such as ``crash+recovery`` into features; return None if one of them is unknown."""
     parts = [part.strip().lower().replace("_", "-") for part in name.split("+")]
     return [FEATURES[part] for part in parts] if all(part in FEATURES for part in parts) else None

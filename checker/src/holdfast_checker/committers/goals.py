@@ -7,59 +7,63 @@ from typing import cast
 
 from holdfast.commit import Kind, SaveMode
 from holdfast.commit.two_phase.records import decode_entry
-from holdfast_checker.committers.ledger import LOG_PREFIX, Decision, Ledger, ledger_of_store
+from holdfast_checker.committers.ledger import LOG_PREFIX, DecisionLedger, LogDecision, ledger_of_store
 from holdfast_checker.committers.output import DESTINATION, files_of_job, visible_files
-from holdfast_checker.committers.properties import drivers_told, finished_driver, new_outcomes
-from holdfast_checker.committers.sandbox import Sandbox, cluster_state
+from holdfast_checker.committers.properties import find_driver_finished_in_step, find_drivers_with_outcome, new_outcomes
+from holdfast_checker.committers.sandbox import StoreSandbox, cluster_state
 from holdfast_checker.framework.subject import Goal
 from holdfast_checker.kernel.world import View
 from holdfast_checker.simulated.memory import StoreSnapshot
 
-_StepGoal = Callable[[Sandbox, View, View, str], bool]
+_StepGoal = Callable[[StoreSandbox, View, View, str], bool]
 
 
 # --- views ------------------------------------------------------------------------------------------------------------
-def _ledger_of(view: View) -> Ledger:
+def _get_destination_ledger(view: View) -> DecisionLedger:
     return ledger_of_store(view, DESTINATION)
 
 
-def _driver_job_decision(view: View) -> Decision | None:
+def _driver_job_decision(view: View) -> LogDecision | None:
     """Return the log's decision about the driver's job; None if there is none."""
     job = cluster_state(view).job
-    return next((one for one in _ledger_of(view).decisions if job is not None and one.job == job.job), None)
+    return next(
+        (one for one in _get_destination_ledger(view).decisions if job is not None and one.job == job.job), None
+    )
 
 
-def _driver_job_commit(view: View) -> Decision | None:
+def _driver_job_commit(view: View) -> LogDecision | None:
     found = _driver_job_decision(view)
     return found if found is not None and found.commits else None
 
 
-def _learns_outcome(outcome: str, *who: str) -> _StepGoal:
-    def step(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+def _make_learned_outcome_goal(outcome: str, *who: str) -> _StepGoal:
+    def step(sandbox: StoreSandbox, before: View, after: View, actor: str) -> bool:
         return any(told.outcome == outcome and (not who or told.who in who) for told in new_outcomes(before, after))
 
     return step
 
 
 def _new_done_marks(before: View, after: View) -> set[int]:
-    return set(_ledger_of(after).done) - set(_ledger_of(before).done)
+    return set(_get_destination_ledger(after).done) - set(_get_destination_ledger(before).done)
 
 
 # --- goals ------------------------------------------------------------------------------------------------------------
-def _driver_commits(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+def _driver_commits(sandbox: StoreSandbox, before: View, after: View, actor: str) -> bool:
     whole = sandbox.setting.tasks * sandbox.setting.files
-    return bool(finished_driver(before, after)) and len(files_of_job(visible_files(after).values())) >= whole
+    return (
+        bool(find_driver_finished_in_step(before, after)) and len(files_of_job(visible_files(after).values())) >= whole
+    )
 
 
-def _nothing_hidden_is_left(sandbox: Sandbox, view: View) -> bool:
+def _are_hidden_files_removed(sandbox: StoreSandbox, view: View) -> bool:
     job, found = cluster_state(view).job, _driver_job_commit(view)
-    if job is None or found is None or found.seq not in _ledger_of(view).done:
+    if job is None or found is None or found.seq not in _get_destination_ledger(view).done:
         return False
-    return bool(drivers_told(view, "committed")) and not sandbox.copy(view).leftover_keys(job.job)
+    return bool(find_drivers_with_outcome(view, "committed")) and not sandbox.copy(view).leftover_keys(job.job)
 
 
-def _goal_that_recovery_does(action: str) -> _StepGoal:
-    def step(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+def _make_recovery_action_goal(action: str) -> _StepGoal:
+    def step(sandbox: StoreSandbox, before: View, after: View, actor: str) -> bool:
         job = cluster_state(after).job
         recovered = [told for told in new_outcomes(before, after) if told.outcome == "recovered"]
         jobs = [one for told in recovered for one in cast("tuple[tuple[str, str], ...]", told.detail)]
@@ -68,32 +72,32 @@ def _goal_that_recovery_does(action: str) -> _StepGoal:
     return step
 
 
-def _decides_at_once(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+def _is_job_decided_and_done(sandbox: StoreSandbox, before: View, after: View, actor: str) -> bool:
     found = _driver_job_commit(after)
     return found is not None and _driver_job_commit(before) is None and found.seq in _new_done_marks(before, after)
 
 
-def _others_finish_job(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+def _has_other_finished_driver_job(sandbox: StoreSandbox, before: View, after: View, actor: str) -> bool:
     found = _driver_job_commit(after)
     return found is not None and found.seq in _new_done_marks(before, after) and actor in _other_jobs(sandbox)
 
 
-def _other_jobs(sandbox: Sandbox) -> Sequence[str]:
+def _other_jobs(sandbox: StoreSandbox) -> Sequence[str]:
     return [one.name for one in sandbox.setting.others]
 
 
-def _other_job_commits_too(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+def _other_job_commits_too(sandbox: StoreSandbox, before: View, after: View, actor: str) -> bool:
     mine = any(told.outcome == "committed" and told.who in _other_jobs(sandbox) for told in new_outcomes(before, after))
     return mine and _driver_job_commit(after) is not None
 
 
-def _commits_after_death(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+def _commits_after_death(sandbox: StoreSandbox, before: View, after: View, actor: str) -> bool:
     told = any(told.outcome == "committed" and told.who in _other_jobs(sandbox) for told in new_outcomes(before, after))
     return told and cluster_state(after).driver == "dead"
 
 
-def _overwrite_deletes_old_files(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
-    ledger = _ledger_of(after)
+def _overwrite_deletes_old_files(sandbox: StoreSandbox, before: View, after: View, actor: str) -> bool:
+    ledger = _get_destination_ledger(after)
     done = [one for one in ledger.decisions if one.seq in _new_done_marks(before, after) and one.commits]
     return any(_save_mode(one) in _REPLACING and sandbox.old.keys() - visible_files(after).keys() for one in done)
 
@@ -101,31 +105,33 @@ def _overwrite_deletes_old_files(sandbox: Sandbox, before: View, after: View, ac
 _REPLACING = (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS)
 
 
-def _save_mode(one: Decision) -> SaveMode:
+def _save_mode(one: LogDecision) -> SaveMode:
     entry = decode_entry("", one.seq, one.data)
     assert entry.kind is Kind.COMMIT
     return entry.record.mode
 
 
-def _others_decide_first(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+def _is_other_job_decided_first(sandbox: StoreSandbox, before: View, after: View, actor: str) -> bool:
     """Check whether another job was decided between the start of the driver's job and its decision."""
     job, found = cluster_state(after).job, _driver_job_commit(after)
     return job is not None and found is not None and _driver_job_commit(before) is None and found.seq > job.base_seq + 1
 
 
-def _log_is_trimmed(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+def _log_is_trimmed(sandbox: StoreSandbox, before: View, after: View, actor: str) -> bool:
     kept = cast("StoreSnapshot", after.states[DESTINATION]).objects
-    return any(f"{LOG_PREFIX}{one.seq:020d}.json" not in kept for one in _ledger_of(after).decisions)
+    return any(f"{LOG_PREFIX}{one.seq:020d}.json" not in kept for one in _get_destination_ledger(after).decisions)
 
 
-def _others_abort_job(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+def _is_driver_job_aborted_elsewhere(sandbox: StoreSandbox, before: View, after: View, actor: str) -> bool:
     found = _driver_job_decision(after)
     return (
-        found is not None and not found.commits and _learns_outcome("aborted", "driver")(sandbox, before, after, actor)
+        found is not None
+        and not found.commits
+        and _make_learned_outcome_goal("aborted", "driver")(sandbox, before, after, actor)
     )
 
 
-def _attempt_is_late(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+def _is_write_after_decision(sandbox: StoreSandbox, before: View, after: View, actor: str) -> bool:
     """Check whether an attempt starts an upload or writes a file after its job is decided."""
     if not actor.startswith("task ") or _driver_job_decision(before) is None:
         return False
@@ -133,8 +139,8 @@ def _attempt_is_late(sandbox: Sandbox, before: View, after: View, actor: str) ->
     return len(now.uploads) > len(was.uploads) or len(now.objects) > len(was.objects)
 
 
-def _goal_that_reader_sees_job(*, new: bool) -> _StepGoal:
-    def step(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+def _make_reader_sees_job_goal(*, new: bool) -> _StepGoal:
+    def step(sandbox: StoreSandbox, before: View, after: View, actor: str) -> bool:
         job = cluster_state(after).job
         read = [told for told in new_outcomes(before, after) if told.outcome == "read"]
         seen = [path for told in read for path in cast("tuple[int, int, tuple[str, ...]]", told.detail)[2]]
@@ -144,40 +150,46 @@ def _goal_that_reader_sees_job(*, new: bool) -> _StepGoal:
     return step
 
 
-def _read_before_mark(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+def _is_read_before_visible_mark(sandbox: StoreSandbox, before: View, after: View, actor: str) -> bool:
     found = _driver_job_commit(after)
     read = any(told.outcome == "read" for told in new_outcomes(before, after))
-    return read and found is not None and found.seq not in _ledger_of(after).visible
+    return read and found is not None and found.seq not in _get_destination_ledger(after).visible
 
 
 GOALS: Mapping[str, Goal] = {
     "committed": Goal(
         "the driver is told that its job is committed, and all its files are visible", step=_driver_commits
     ),
-    "aborted": Goal("a driver is told that the job is aborted", step=_learns_outcome("aborted")),
+    "aborted": Goal("a driver is told that the job is aborted", step=_make_learned_outcome_goal("aborted")),
     "cleaned-up": Goal(
         "a job is committed, and nothing hidden of it is left, without recovery",
-        end=_nothing_hidden_is_left,
+        end=_are_hidden_files_removed,
     ),
-    "at-once": Goal("one step decides the driver's job, and leaves nothing to roll forward", step=_decides_at_once),
-    "rolled-forward": Goal("recovery rolls a decided job forward", step=_goal_that_recovery_does("roll forward")),
-    "rolled-back": Goal("recovery aborts an undecided job", step=_goal_that_recovery_does("roll back")),
-    "helped": Goal("another job finishes a decision that its driver left unfinished", step=_others_finish_job),
+    "at-once": Goal(
+        "one step decides the driver's job, and leaves nothing to roll forward", step=_is_job_decided_and_done
+    ),
+    "rolled-forward": Goal("recovery rolls a decided job forward", step=_make_recovery_action_goal("roll forward")),
+    "rolled-back": Goal("recovery aborts an undecided job", step=_make_recovery_action_goal("roll back")),
+    "helped": Goal(
+        "another job finishes a decision that its driver left unfinished", step=_has_other_finished_driver_job
+    ),
     "second-job": Goal("another job is committed as well as the driver's", step=_other_job_commits_too),
     "after-a-death": Goal("another job is committed after the driver has died", step=_commits_after_death),
     "overtaken": Goal(
         "another job is decided while the driver's runs, and both are committed",
-        step=_others_decide_first,
+        step=_is_other_job_decided_first,
     ),
     "replaced": Goal("an overwrite is done, and the replaced files are deleted", step=_overwrite_deletes_old_files),
     "trimmed": Goal("the log trims a decision", step=_log_is_trimmed),
-    "fenced": Goal("a driver is told that its job was aborted by another process", step=_others_abort_job),
-    "late-attempt": Goal("an attempt writes after its job is decided", step=_attempt_is_late),
-    "refused": Goal("a job is refused because the destination holds data", step=_learns_outcome("refused")),
-    "skipped": Goal("a job has nothing to do", step=_learns_outcome("skipped")),
-    "read-without": Goal("a reader sees nothing of the job", step=_goal_that_reader_sees_job(new=False)),
-    "read-with": Goal("a reader sees the job", step=_goal_that_reader_sees_job(new=True)),
-    "read-between": Goal("a read ends when the job is decided and not yet visible", step=_read_before_mark),
+    "fenced": Goal(
+        "a driver is told that its job was aborted by another process", step=_is_driver_job_aborted_elsewhere
+    ),
+    "late-attempt": Goal("an attempt writes after its job is decided", step=_is_write_after_decision),
+    "refused": Goal("a job is refused because the destination holds data", step=_make_learned_outcome_goal("refused")),
+    "skipped": Goal("a job has nothing to do", step=_make_learned_outcome_goal("skipped")),
+    "read-without": Goal("a reader sees nothing of the job", step=_make_reader_sees_job_goal(new=False)),
+    "read-with": Goal("a reader sees the job", step=_make_reader_sees_job_goal(new=True)),
+    "read-between": Goal("a read ends when the job is decided and not yet visible", step=_is_read_before_visible_mark),
 }
 """All coverage goals for committers, by name."""
 

@@ -1,7 +1,7 @@
 """Record all decisions of a destination, including those that its log has trimmed.
 
 Properties judge a state by the decisions that led to it. The log itself is trimmed, and a bug may overwrite it. So a
-world also stores a `Ledger`, a full copy that no process can change.
+world also stores a `DecisionLedger`, a full copy that no process can change.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _RECORD = re.compile(rf"{re.escape(LOG_PREFIX)}(\d{{20}})\.(json|visible|done)")
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class LogDecision:
     """An entry of a destination's decision log, which commits or aborts one job.
 
     Attributes:
@@ -61,7 +61,7 @@ class CommitAnnouncement:
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
+class DecisionLedger:
     """All decisions ever written to a destination's decision log, and the marks that they are visible or done.
 
     Attributes:
@@ -74,13 +74,13 @@ class Ledger:
     """
 
     base: int = 0
-    decisions: tuple[Decision, ...] = ()
+    decisions: tuple[LogDecision, ...] = ()
     visible: tuple[int, ...] = ()
     done: tuple[int, ...] = ()
     offers: tuple[CommitAnnouncement, ...] = ()
     wrong: str = ""
 
-    def with_record(self, seq: int, kind: str, data: bytes, *, created: bool = False) -> Ledger:
+    def with_record(self, seq: int, kind: str, data: bytes, *, created: bool = False) -> DecisionLedger:
         """Return the ledger extended by a record written to the decision log: a decision, or its visible or done mark.
 
         Args:
@@ -107,25 +107,25 @@ class Ledger:
 
 
 @lru_cache(maxsize=4096)
-def _parse_decision(seq: int, data: bytes) -> Decision:
+def _parse_decision(seq: int, data: bytes) -> LogDecision:
     try:
         entry = decode_entry(layout.log_entry_path(seq), seq, data)
     except CorruptDataError as error:
-        return Decision(seq, f"unreadable: {error}", commits=False, batch=None, data=data)
+        return LogDecision(seq, f"unreadable: {error}", commits=False, batch=None, data=data)
     stream = entry.record.stream
     batch = None if stream is None else (stream.stream, stream.batch)
-    return Decision(seq, entry.job, entry.kind is Kind.COMMIT, batch, data)
+    return LogDecision(seq, entry.job, entry.kind is Kind.COMMIT, batch, data)
 
 
 @dataclass(frozen=True, slots=True)
-class LoggedImage(StoreSnapshot):
-    """The state of the destination's simulated store, with a `Ledger` of all decisions ever written to its log."""
+class StoreSnapshotWithLedger(StoreSnapshot):
+    """The state of the destination's simulated store, with a ledger of all decisions ever written to its log."""
 
-    ledger: Ledger = Ledger()
+    ledger: DecisionLedger = DecisionLedger()
 
 
-class LoggedStore(StoreResource):
-    """A simulated store that also records, in a `Ledger`, every decision that was ever written to the decision log.
+class LedgerKeepingStore(StoreResource):
+    """A simulated store that also records, in a ledger, every decision that was ever written to the decision log.
 
     The call ``notes`` returns how many decisions are marked visible: a reader makes it when its read begins and ends.
     A job that runs as one atomic call (`Stroke`) makes the call ``note`` to add a `CommitAnnouncement`.
@@ -133,13 +133,13 @@ class LoggedStore(StoreResource):
 
     def set_initial_contents(self, image: StoreSnapshot) -> None:
         base = max((seq for seq, kind, _ in _log_records_in_image(image) if kind == "json"), default=0)
-        super().set_initial_contents(_logged_image(image, Ledger(base=base)))
+        super().set_initial_contents(_logged_image(image, DecisionLedger(base=base)))
 
     def state_key(self, state: object) -> Hashable:
-        return (super().state_key(state), cast("LoggedImage", state).ledger)
+        return (super().state_key(state), cast("StoreSnapshotWithLedger", state).ledger)
 
     def execute_call(self, state: StoreSnapshot, call: Call, actor: str) -> tuple[Reply, StoreSnapshot]:
-        ledger = cast("LoggedImage", state).ledger
+        ledger = cast("StoreSnapshotWithLedger", state).ledger
         if call.operation == "notes":
             return Reply(len(ledger.visible)), state
         if call.operation == "note":
@@ -155,8 +155,8 @@ class LoggedStore(StoreResource):
         return reply, _logged_image(after, ledger)
 
 
-def _logged_image(image: StoreSnapshot, ledger: Ledger) -> LoggedImage:
-    return LoggedImage(image.objects, image.uploads, image.renamed_directories, image.key, ledger)
+def _logged_image(image: StoreSnapshot, ledger: DecisionLedger) -> StoreSnapshotWithLedger:
+    return StoreSnapshotWithLedger(image.objects, image.uploads, image.renamed_directories, image.key, ledger)
 
 
 def _keys_put_by_call(call: Call) -> Iterable[tuple[str, object]]:
@@ -175,16 +175,16 @@ def _log_records_in_image(image: StoreSnapshot) -> Iterable[tuple[int, str, byte
     return sorted(records, key=lambda record: (record[1] != "json", record[0]))
 
 
-def ledger_of_store(view: View, name: str) -> Ledger:
+def ledger_of_store(view: View, name: str) -> DecisionLedger:
     """Return the ledger (record of all decisions) of the named store in a state of the world."""
-    return cast("LoggedImage", view.states[name]).ledger
+    return cast("StoreSnapshotWithLedger", view.states[name]).ledger
 
 
-def extend_ledger(before: Ledger, image: StoreSnapshot) -> Ledger:
+def extend_ledger(before: DecisionLedger, image: StoreSnapshot) -> DecisionLedger:
     """Return the ledger `before`, extended by new decisions and new visible or done marks in store contents `image`."""
     for seq, kind, data in _log_records_in_image(image):
         while kind == "json" and seq > before.base + len(before.decisions) + 1:  # made and trimmed, so done
-            missed = Decision(before.base + len(before.decisions) + 1, "", commits=False, batch=None, data=b"")
+            missed = LogDecision(before.base + len(before.decisions) + 1, "", commits=False, batch=None, data=b"")
             before = replace(before, decisions=(*before.decisions, missed), done=(*before.done, missed.seq))
         before = before.with_record(seq, kind, data, created=True)
     kept = {seq for seq, kind, _ in _log_records_in_image(image) if kind == "json"}

@@ -27,21 +27,34 @@ from holdfast.commit.leftovers import RecoveryAction
 from holdfast.commit.success_file import report_decision_number
 from holdfast.commit.two_phase.snapshot import read_snapshot
 from holdfast.errors import HoldfastError
-from holdfast_checker.committers.cluster import ClusterState, ToldOutcome
-from holdfast_checker.committers.ledger import CommitAnnouncement, Decision, Ledger, extend_ledger, ledger_of_store
-from holdfast_checker.committers.output import DESTINATION, HOME, Origin, chosen_name, partition_of, visible_in_image
-from holdfast_checker.committers.sandbox import Sandbox, StoresCopy, cluster_state
+from holdfast_checker.committers.cluster import ClusterState, LearnedOutcome
+from holdfast_checker.committers.ledger import (
+    CommitAnnouncement,
+    DecisionLedger,
+    LogDecision,
+    extend_ledger,
+    ledger_of_store,
+)
+from holdfast_checker.committers.output import (
+    DESTINATION,
+    HOME,
+    FileOrigin,
+    choose_partition_directory,
+    make_chosen_file_name,
+    visible_in_image,
+)
+from holdfast_checker.committers.sandbox import StoreSandbox, StoresCopy, cluster_state
 from holdfast_checker.kernel.world import View
 from holdfast_checker.simulated.memory import StoreSnapshot
 
-Shown = Mapping[str, Origin]
+Shown = Mapping[str, FileOrigin]
 """The origins of the visible files, by path."""
 
 _NEEDS_NOTHING = (SaveMode.FAIL, SaveMode.IGNORE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Submission:
+class JobSubmission:
     """The files that a job submits for its commit, with its save mode.
 
     Attributes:
@@ -64,7 +77,7 @@ class Submission:
             return frozenset(path for path in before if _directory_of_path(path) in mine and path not in self.files)
         return frozenset()
 
-    def apply_to(self, before: Shown) -> Shown:
+    def apply_to_visible_files(self, before: Shown) -> Shown:
         """Return the visible files after the commit of this job, given the visible files before it."""
         gone = self.replaced_paths(before)
         return {**{path: origin for path, origin in before.items() if path not in gone}, **self.files}
@@ -74,7 +87,7 @@ def _directory_of_path(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def files_after_decisions(old: Shown, made: Iterable[Decision], submissions: Mapping[str, Submission]) -> Shown:
+def files_after_decisions(old: Shown, made: Iterable[LogDecision], submissions: Mapping[str, JobSubmission]) -> Shown:
     """Apply decisions of the log one after another, and return the files that are visible afterwards.
 
     Args:
@@ -83,17 +96,17 @@ def files_after_decisions(old: Shown, made: Iterable[Decision], submissions: Map
     """
     for one in made:
         if one.commits:
-            old = submissions[one.job].apply_to(old)
+            old = submissions[one.job].apply_to_visible_files(old)
     return old
 
 
-def pending_chosen_paths(waiting: Iterable[Decision], submissions: Mapping[str, Submission]) -> frozenset[str]:
+def pending_chosen_paths(waiting: Iterable[LogDecision], submissions: Mapping[str, JobSubmission]) -> frozenset[str]:
     """Return the caller-chosen paths of commits that are not yet marked visible; readers see no files there."""
     jobs = [submissions[one.job] for one in waiting if one.commits]
     return frozenset(path for job in jobs if job.chosen for path in job.files)
 
 
-def describe_invalid_decision(old: Shown, made: Sequence[Decision], submissions: Mapping[str, Submission]) -> str:
+def describe_invalid_decision(old: Shown, made: Sequence[LogDecision], submissions: Mapping[str, JobSubmission]) -> str:
     """Describe the first decision that the model forbids, given the earlier ones; empty string if all are valid."""
     batches: dict[tuple[str, int], int] = {}
     for one in made:
@@ -109,7 +122,7 @@ def describe_invalid_decision(old: Shown, made: Sequence[Decision], submissions:
             return f"decision {one.seq} commits {job.who}, and {taken[0]} exists already"
         if one.batch is not None and batches.setdefault(one.batch, one.seq) != one.seq:
             return f"decision {one.seq} commits a batch that decision {batches[one.batch]} committed"
-        old = job.apply_to(old)
+        old = job.apply_to_visible_files(old)
     return ""
 
 
@@ -123,7 +136,7 @@ class AllowedFiles:
         reasons: for each path, a description of the last decision about it.
     """
 
-    allowed: dict[str, frozenset[Origin | None]] = field(default_factory=dict)
+    allowed: dict[str, frozenset[FileOrigin | None]] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
 
     def describe_difference(self, shown: Shown) -> str:
@@ -140,19 +153,23 @@ class AllowedFiles:
         return ""
 
 
-def allowed_files_after(old: Shown, ledger: Ledger, submissions: Mapping[str, Submission]) -> AllowedFiles:
+def allowed_files_after(old: Shown, ledger: DecisionLedger, submissions: Mapping[str, JobSubmission]) -> AllowedFiles:
     """Return what a plain listing may show, given a ledger's decisions and which of them are marked visible or done."""
     found = AllowedFiles({path: frozenset({origin}) for path, origin in old.items()})
     found.reasons.update(dict.fromkeys(old, "no decision replaces it"))
     for one in ledger.decisions:
         if one.commits:
             job = submissions[one.job]
-            _add_files(found, one.seq, job, job.replaced_paths(old), one.seq in ledger.visible, one.seq in ledger.done)
-            old = job.apply_to(old)
+            _allow_files_of_commit(
+                found, one.seq, job, job.replaced_paths(old), one.seq in ledger.visible, one.seq in ledger.done
+            )
+            old = job.apply_to_visible_files(old)
     return found
 
 
-def _add_files(found: AllowedFiles, seq: int, job: Submission, gone: frozenset[str], visible: bool, done: bool) -> None:
+def _allow_files_of_commit(
+    found: AllowedFiles, seq: int, job: JobSubmission, gone: frozenset[str], visible: bool, done: bool
+) -> None:
     there = "done" if done else "marked visible" if visible else "not marked visible"
     for path, origin in job.files.items():
         before = found.allowed.get(path, frozenset({None}))
@@ -169,36 +186,42 @@ def _add_files(found: AllowedFiles, seq: int, job: Submission, gone: frozenset[s
 _SUCCESS = HOME + layout.SUCCESS
 
 
-def submissions_by_job(sandbox: Sandbox, cluster: ClusterState, ledger: Ledger) -> Mapping[str, Submission]:
+def submissions_by_job(
+    sandbox: StoreSandbox, cluster: ClusterState, ledger: DecisionLedger
+) -> Mapping[str, JobSubmission]:
     """Return the submission (files and save mode) of each job that has been able to commit so far, by job id."""
     setting = sandbox.setting
-    found: dict[str, Submission] = {}
+    found: dict[str, JobSubmission] = {}
     if cluster.job is not None and None not in cluster.accepted:
-        files: dict[str, Origin] = {}
+        files: dict[str, FileOrigin] = {}
         for task, accepted in enumerate(cluster.accepted):
             assert accepted is not None
             attempt, report = accepted
             owner = FileOwner(report.job, task, report.attempt)
             for number in range(setting.files):
-                name = chosen_name(task, number) if setting.chosen else file_name(owner, number, ".txt")
-                files[f"{partition_of(attempt, number)}/{name}"] = Origin("main", task, attempt, number)
-        found[cluster.job.job] = Submission(who="the driver", mode=cluster.job.mode, files=files, chosen=setting.chosen)
+                name = make_chosen_file_name(task, number) if setting.chosen else file_name(owner, number, ".txt")
+                files[f"{choose_partition_directory(attempt, number)}/{name}"] = FileOrigin(
+                    "main", task, attempt, number
+                )
+        found[cluster.job.job] = JobSubmission(
+            who="the driver", mode=cluster.job.mode, files=files, chosen=setting.chosen
+        )
     jobs = {one.name: one for one in setting.others}
     times: dict[str, int] = {}
     for offer in _commit_announcements_by_job(cluster, ledger):
         number = times[offer.who] = times.get(offer.who, -1) + 1
         owner = FileOwner(offer.job, 0, offer.attempt)
         files = {
-            f"{folder}/{chosen_name(0, at) if setting.chosen else file_name(owner, at, '.txt')}": Origin(
+            f"{folder}/{make_chosen_file_name(0, at) if setting.chosen else file_name(owner, at, '.txt')}": FileOrigin(
                 offer.who.partition(" ")[0], 0, number, at
             )
             for at, folder in enumerate(jobs[offer.who].directories)
         }
-        found[offer.job] = Submission(who=f"the {offer.who}", mode=offer.mode, files=files, chosen=setting.chosen)
+        found[offer.job] = JobSubmission(who=f"the {offer.who}", mode=offer.mode, files=files, chosen=setting.chosen)
     return found
 
 
-def _commit_announcements_by_job(cluster: ClusterState, ledger: Ledger) -> Sequence[CommitAnnouncement]:
+def _commit_announcements_by_job(cluster: ClusterState, ledger: DecisionLedger) -> Sequence[CommitAnnouncement]:
     """Return the offers (announcements that a job is about to commit) of all jobs except the driver's, by job id.
 
     Job ids sort in the order in which an actor created them.
@@ -206,7 +229,7 @@ def _commit_announcements_by_job(cluster: ClusterState, ledger: Ledger) -> Seque
     return sorted((*cluster.offers, *ledger.offers), key=lambda one: one.job)
 
 
-def _judge_recovery_report(told: ToldOutcome, ledger: Ledger) -> str:
+def _judge_recovery_report(told: LearnedOutcome, ledger: DecisionLedger) -> str:
     """Describe how the report of recovery contradicts the decisions; empty if it does not."""
     commits = {one.job: one.commits for one in ledger.decisions}
     for job, action in cast("tuple[tuple[str, str], ...]", told.detail):
@@ -218,7 +241,7 @@ def _judge_recovery_report(told: ToldOutcome, ledger: Ledger) -> str:
 
 
 # --- a state ----------------------------------------------------------------------------------------------------------
-def judge_files(sandbox: Sandbox, view: View) -> str:
+def judge_destination_against_log(sandbox: StoreSandbox, view: View) -> str:
     """Describe how the files of a destination contradict its decision log; return an empty string if they do not.
 
     States that look the same to the model are judged only once.
@@ -229,13 +252,15 @@ def judge_files(sandbox: Sandbox, view: View) -> str:
     ledger = ledger_of_store(view, DESTINATION)
 
     def judge() -> str:
-        words = _judge_image(sandbox, image, ledger, submissions_by_job(sandbox, cluster, ledger))
+        words = _judge_store_against_log(sandbox, image, ledger, submissions_by_job(sandbox, cluster, ledger))
         return words or _judge_read(sandbox, sandbox.copy(view).context(), ledger, cluster)
 
-    return sandbox.judge_once((looked_at, ledger, reported, cluster.offers), judge) or ""
+    return sandbox.get_cached_verdict((looked_at, ledger, reported, cluster.offers), judge) or ""
 
 
-def _judge_image(sandbox: Sandbox, image: StoreSnapshot, ledger: Ledger, submissions: Mapping[str, Submission]) -> str:
+def _judge_store_against_log(
+    sandbox: StoreSandbox, image: StoreSnapshot, ledger: DecisionLedger, submissions: Mapping[str, JobSubmission]
+) -> str:
     if ledger.wrong:
         return ledger.wrong
     unfit = describe_invalid_decision(sandbox.old, ledger.decisions, submissions)
@@ -250,7 +275,7 @@ def _judge_image(sandbox: Sandbox, image: StoreSnapshot, ledger: Ledger, submiss
     return unlike or _judge_success_file(decision_number_in_success(image), ledger)
 
 
-def _judge_read(sandbox: Sandbox, ctx: CommitContext, ledger: Ledger, cluster: ClusterState) -> str:
+def _judge_read(sandbox: StoreSandbox, ctx: CommitContext, ledger: DecisionLedger, cluster: ClusterState) -> str:
     """Describe how a read through Holdfast contradicts the visible decisions; empty if it does not."""
     try:
         found = {file.path for file in read_snapshot(ctx).files}
@@ -260,7 +285,13 @@ def _judge_read(sandbox: Sandbox, ctx: CommitContext, ledger: Ledger, cluster: C
 
 
 def _judge_read_paths(
-    sandbox: Sandbox, found: set[str], ledger: Ledger, cluster: ClusterState, marks: int, *, later: bool = False
+    sandbox: StoreSandbox,
+    found: set[str],
+    ledger: DecisionLedger,
+    cluster: ClusterState,
+    marks: int,
+    *,
+    later: bool = False,
 ) -> str:
     """Describe how the paths that a reader found differ from the result of the first `marks` visible decisions.
 
@@ -291,7 +322,7 @@ def describe_success_regression(before: View, after: View) -> str:
     return f"_SUCCESS was that of decision {was}, and is " + ("deleted" if now is None else f"that of decision {now}")
 
 
-def judge_outcome(sandbox: Sandbox, view: View, told: ToldOutcome) -> str:
+def judge_outcome(sandbox: StoreSandbox, view: View, told: LearnedOutcome) -> str:
     """Describe how an outcome or a read that an actor reported contradicts the decision log; empty if it does not."""
     ledger, cluster = ledger_of_store(view, DESTINATION), cluster_state(view)
     if told.outcome == "read":
@@ -319,7 +350,7 @@ def judge_outcome(sandbox: Sandbox, view: View, told: ToldOutcome) -> str:
 
 
 # --- the end ----------------------------------------------------------------------------------------------------------
-def judge_final_files(sandbox: Sandbox, view: View) -> str:
+def judge_final_files(sandbox: StoreSandbox, view: View) -> str:
     """Run recovery at the end of an execution, and describe how the result contradicts the model; empty if not."""
     settled, cluster = sandbox.copy_after_recovery(view), cluster_state(view)
     told = next((one for one in cluster.told if one.who == "driver"), None)
@@ -334,7 +365,7 @@ def judge_final_files(sandbox: Sandbox, view: View) -> str:
     if waiting:
         return f"after recovery decision {waiting[0]} is not done"
     submissions = submissions_by_job(sandbox, cluster, ledger)
-    words = _judge_image(sandbox, image, ledger, submissions) or _judge_read(
+    words = _judge_store_against_log(sandbox, image, ledger, submissions) or _judge_read(
         sandbox, settled.context(), ledger, cluster
     )
     if words:
@@ -342,12 +373,12 @@ def judge_final_files(sandbox: Sandbox, view: View) -> str:
     left = [one for offer in _commit_announcements_by_job(cluster, ledger) for one in settled.leftover_keys(offer.job)]
     if left:
         return f"after recovery {left[0]} is left"
-    return _judge_next_job(
-        sandbox.duplicate(settled), files_after_decisions(sandbox.old, ledger.decisions, submissions)
+    return _judge_commit_after_recovery(
+        sandbox.duplicate_copied_stores(settled), files_after_decisions(sandbox.old, ledger.decisions, submissions)
     )
 
 
-def _judge_next_job(copy: StoresCopy, before: Shown) -> str:
+def _judge_commit_after_recovery(copy: StoresCopy, before: Shown) -> str:
     """Commit another job, and describe what goes wrong; empty if nothing does."""
     try:
         path = copy.append_file()
@@ -374,7 +405,7 @@ def decision_number_in_success(image: StoreSnapshot) -> int | None:
     return None if found is None else report_decision_number(json.loads(found.data))
 
 
-def _judge_success_file(seq: int | None, ledger: Ledger) -> str:
+def _judge_success_file(seq: int | None, ledger: DecisionLedger) -> str:
     """Describe why the decision that _SUCCESS reports is wrong; empty if it is right.
 
     It must be a commit that is marked visible, and not older than the newest commit that is done.

@@ -14,10 +14,17 @@ from holdfast.errors import CorruptDataError, HoldfastError
 from holdfast.stores.base import Change, Complete, Delete, ObjectInfo, Put, Require, RequireEmpty
 from holdfast.wording import format_count
 from holdfast_checker.committers.cluster import CLUSTER, ClusterState
-from holdfast_checker.committers.output import DESTINATION, HOME, Origin, parse_origin, visible_files, visible_in_image
+from holdfast_checker.committers.output import (
+    DESTINATION,
+    HOME,
+    FileOrigin,
+    parse_origin,
+    visible_files,
+    visible_in_image,
+)
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.world import View, World
-from holdfast_checker.narrative.sentences import CallEvent, CallPhrase, Narrator, Weight
+from holdfast_checker.narrative.sentences import CallEvent, CallImportance, CallPhrase, Narrator
 from holdfast_checker.simulated.memory import StoreSnapshot
 
 _JOB = r"\d{17}-[0-9a-f]{12}"
@@ -82,7 +89,7 @@ def _describe_task_report(event: CallEvent) -> str:
     task, attempt = cast("tuple[int, int]", event.call.args[:2])
     if event.alternative is None:
         return "reports"
-    before, after = (_describe_cluster_state(view).accepted[task] for view in (event.before, event.after))
+    before, after = (_get_cluster_state(view).accepted[task] for view in (event.before, event.after))
     is_accepted = before is None and after is not None and after[0] == attempt
     return f"reports, which the driver {'accepts' if is_accepted else 'drops'}"
 
@@ -154,12 +161,12 @@ def name_decision(key: str, seq: int, data: bytes) -> str:
 # --- the narrator -----------------------------------------------------------------------------------------------------
 def job_narrator(world: World) -> Narrator:
     """Return the functions that describe the calls and states of a committer's world in words."""
-    words = _CallWords(tuple(actor.name for actor in world.actors))
+    words = _CallDescriber(tuple(actor.name for actor in world.actors))
     return Narrator(act=words.act, fault=words.fault, holds=words.holds)
 
 
 @dataclass(frozen=True, slots=True)
-class _CallWords:
+class _CallDescriber:
     """Describes the calls of a committer's world in words.
 
     Attributes:
@@ -201,9 +208,9 @@ class _CallWords:
             words = _CLUSTER_CALLS[event.call.operation]
             return CallPhrase(verb=words if isinstance(words, str) else words(event), weight=_weight_of_call(event))
         act = self._describe_decision(event) or self._store_act(event)
-        if isinstance(event.reply, HoldfastError) and event.fault is None and act.weight >= Weight.WORK:
+        if isinstance(event.reply, HoldfastError) and event.fault is None and act.weight >= CallImportance.WORK:
             why = event.reply.message.partition(":")[0]
-            return replace(act, plural="", tail=f"{act.tail}, which fails: {why}", weight=Weight.WORK)
+            return replace(act, plural="", tail=f"{act.tail}, which fails: {why}", weight=CallImportance.WORK)
         return replace(act, weight=self._weight_of(event, act.weight))
 
     def _store_act(self, event: CallEvent) -> CallPhrase:
@@ -211,7 +218,7 @@ class _CallWords:
         if operation == "stroke":
             return CallPhrase(verb="runs a whole job")
         verb, plural, tail = _STORE_CALLS.get(operation, ("reads", "places", ""))
-        weight = _weight_of_call(event) if operation in _STORE_CALLS else Weight.READ
+        weight = _weight_of_call(event) if operation in _STORE_CALLS else CallImportance.READ
         things = tuple(self.name(event, key) for key in _keys_named_by_call(operation, args))
         if operation in ("rename", "rename_dir"):
             source, target = things
@@ -220,7 +227,7 @@ class _CallWords:
             else:
                 things = (target,)
         elif operation == "put" and is_bookkeeping_record(things[0]):
-            weight = Weight.SMALL
+            weight = CallImportance.SMALL
         elif operation in ("create_upload", "upload_part"):
             things = ("an upload" if operation == "create_upload" else "a hidden file",)
         elif operation == "finish_write" and (layout.is_hidden(str(args[0])) or event.call.resource != DESTINATION):
@@ -252,14 +259,17 @@ class _CallWords:
         done = ", ".join([f"{completed} completed"] * (completed > 0) + [f"{deleted} deleted"] * (deleted > 0))
         return CallPhrase(verb="decides:", things=tuple(decisions), tail=f", files: {done}" * bool(done))
 
-    def _weight_of(self, event: CallEvent, weight: Weight) -> Weight:
-        if event.alternative is None or weight is Weight.READ:
+    def _weight_of(self, event: CallEvent, weight: CallImportance) -> CallImportance:
+        if event.alternative is None or weight is CallImportance.READ:
             return weight
-        before, after = _store_image(event.before, event.call.resource), _store_image(event.after, event.call.resource)
+        before, after = (
+            _get_store_snapshot(event.before, event.call.resource),
+            _get_store_snapshot(event.after, event.call.resource),
+        )
         if before.key == after.key:
-            return Weight.READ
+            return CallImportance.READ
         if event.call.resource == DESTINATION and visible_in_image(before, "") != visible_in_image(after, ""):
-            return Weight.WORK
+            return CallImportance.WORK
         return weight
 
     def fault(self, event: CallEvent) -> str:
@@ -283,13 +293,13 @@ class _CallWords:
     # --- state --------------------------------------------------------------------------------------------------------
     def holds(self, view: View) -> Mapping[str, str]:
         """Describe stores and cluster in a state: visible and hidden files, uploads, decisions, reported outcomes."""
-        image, cluster = _store_image(view, DESTINATION), _describe_cluster_state(view)
+        image, cluster = _get_store_snapshot(view, DESTINATION), _get_cluster_state(view)
         shown = _describe_origins(visible_files(view).values())
         hidden = (
             parse_origin(found.data)
             for name in view.states
             if name != CLUSTER
-            for key, found in _store_image(view, name).objects.items()
+            for key, found in _get_store_snapshot(view, name).objects.items()
             if name != DESTINATION or (key.startswith(HOME) and layout.is_hidden(key[len(HOME) :]))
         )
         uploads = Counter(self.owner(name) for name, one in image.uploads.items() if one.info.key.startswith(HOME))
@@ -302,19 +312,19 @@ class _CallWords:
         }
 
 
-def _weight_of_call(event: CallEvent) -> Weight:
-    return Weight.SMALL if event.call.operation in _SMALL else Weight.WORK
+def _weight_of_call(event: CallEvent) -> CallImportance:
+    return CallImportance.SMALL if event.call.operation in _SMALL else CallImportance.WORK
 
 
-def _store_image(view: View, name: str) -> StoreSnapshot:
+def _get_store_snapshot(view: View, name: str) -> StoreSnapshot:
     return cast("StoreSnapshot", view.states[name])
 
 
-def _describe_cluster_state(view: View) -> ClusterState:
+def _get_cluster_state(view: View) -> ClusterState:
     return cast("ClusterState", view.states[CLUSTER])
 
 
-def _describe_origins(origins: Iterable[Origin]) -> str:
+def _describe_origins(origins: Iterable[FileOrigin]) -> str:
     """Describe files, grouped by attempt: ``files 0 and 1 of task 0 attempt 1, file 0 of task 1 attempt 0``."""
     numbers: dict[str, list[int]] = {}
     for origin in sorted(origins):

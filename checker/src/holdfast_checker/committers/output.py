@@ -31,7 +31,7 @@ _CONTENT = re.compile(rb"job (\w+) task (\d+) attempt (\d+) file (\d+)")
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Origin:
+class FileOrigin:
     """The origin of an output file: job, task, attempt and number; `damaged` if no attempt wrote these bytes."""
 
     job: str
@@ -50,44 +50,44 @@ def file_bytes(job: str, task: int, attempt: int, number: int) -> bytes:
     return f"job {job} task {task} attempt {attempt} file {number}".encode()
 
 
-def partition_of(attempt: int, number: int) -> str:
+def choose_partition_directory(attempt: int, number: int) -> str:
     """Return the partition directory into which a task attempt writes its output file `number`."""
     return f"day={number + attempt if number and attempt != 1 else 0}"
 
 
-def chosen_name(task: int, number: int) -> str:
+def make_chosen_file_name(task: int, number: int) -> str:
     """Return the file name in worlds in which jobs choose names themselves: the same for every attempt and job."""
     return f"chosen-{task}-{number}.txt"
 
 
-def files_of_attempt(job: str, task: int, attempt: int, files: int) -> frozenset[Origin]:
+def files_of_attempt(job: str, task: int, attempt: int, files: int) -> frozenset[FileOrigin]:
     """Return the origins of all output files that a task attempt writes."""
-    return frozenset(Origin(job, task, attempt, number) for number in range(files))
+    return frozenset(FileOrigin(job, task, attempt, number) for number in range(files))
 
 
 @lru_cache(maxsize=4096)
-def parse_origin(data: bytes) -> Origin:
+def parse_origin(data: bytes) -> FileOrigin:
     """Parse the content of an output file to its origin; bytes that no attempt writes are `damaged`."""
     match = _CONTENT.fullmatch(data)
     if match is None:
-        return Origin(job=data.decode(errors="replace"), damaged=True)
-    return Origin(match[1].decode(), int(match[2]), int(match[3]), int(match[4]))
+        return FileOrigin(job=data.decode(errors="replace"), damaged=True)
+    return FileOrigin(match[1].decode(), int(match[2]), int(match[3]), int(match[4]))
 
 
-def visible_files(view: View, home: str = HOME) -> Mapping[str, Origin]:
+def visible_files(view: View, home: str = HOME) -> Mapping[str, FileOrigin]:
     """Return the files that a plain listing of the destination shows in a state of the world, by path."""
     image = view.states[DESTINATION]
     assert isinstance(image, StoreSnapshot)
     return visible_in_image(image, home)
 
 
-def visible_in_image(image: StoreSnapshot, home: str = HOME) -> Mapping[str, Origin]:
+def visible_in_image(image: StoreSnapshot, home: str = HOME) -> Mapping[str, FileOrigin]:
     """Return the files that a plain listing of the destination shows in a snapshot of its store, by path."""
     below = {key[len(home) :]: found for key, found in image.objects.items() if key.startswith(home)}
     return {path: parse_origin(found.data) for path, found in below.items() if not is_hidden(path)}
 
 
-def strip_measures(key: str, data: bytes) -> bytes:
+def strip_measured_values(key: str, data: bytes) -> bytes:
     """Remove from the bytes of a job's report what no protocol step reads: host name and number of store calls.
 
     Some of these values depend on what other actors did in the meantime, so states that are otherwise equal would
@@ -100,7 +100,7 @@ def strip_measures(key: str, data: bytes) -> bytes:
     return json.dumps(document, indent=2, ensure_ascii=False).encode()
 
 
-def files_of_job(found: Iterable[Origin], job: str = "main") -> frozenset[Origin]:
+def files_of_job(found: Iterable[FileOrigin], job: str = "main") -> frozenset[FileOrigin]:
     """Select the files that one job wrote."""
     return frozenset(origin for origin in found if origin.job == job)
 

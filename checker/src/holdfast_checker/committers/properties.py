@@ -10,13 +10,13 @@ from typing import cast
 from holdfast.commit import JobOutcome, SaveMode, layout
 from holdfast.commit.records import Kind
 from holdfast.errors import FencedError, HoldfastError, OutcomeUnknownError
-from holdfast_checker.committers.cluster import ClusterState, JobPhase, ToldOutcome
+from holdfast_checker.committers.cluster import ClusterState, JobPhase, LearnedOutcome
 from holdfast_checker.committers.ledger import ledger_of_store
 from holdfast_checker.committers.log_judge import (
     decision_number_in_success,
     describe_success_regression,
     files_after_decisions,
-    judge_files,
+    judge_destination_against_log,
     judge_final_files,
     judge_outcome,
     submissions_by_job,
@@ -24,13 +24,13 @@ from holdfast_checker.committers.log_judge import (
 from holdfast_checker.committers.output import (
     DESTINATION,
     HOME,
-    Origin,
+    FileOrigin,
+    choose_partition_directory,
     files_of_attempt,
     files_of_job,
-    partition_of,
     visible_files,
 )
-from holdfast_checker.committers.sandbox import Bystander, Sandbox, StoresCopy, cluster_state
+from holdfast_checker.committers.sandbox import BystanderJob, StoreSandbox, StoresCopy, cluster_state
 from holdfast_checker.framework.subject import Rule, index_by_name
 from holdfast_checker.kernel.world import View
 from holdfast_checker.simulated.memory import StoreSnapshot
@@ -51,16 +51,16 @@ class ShownAttempt:
     task: int
     accepted: int | None
     attempt: int | None
-    missing: frozenset[Origin]
-    strange: frozenset[Origin]
+    missing: frozenset[FileOrigin]
+    strange: frozenset[FileOrigin]
 
 
-def files_of_main_job(found: Mapping[str, Origin]) -> dict[str, Origin]:
+def files_of_main_job(found: Mapping[str, FileOrigin]) -> dict[str, FileOrigin]:
     """Select the files, by path, that the tested job wrote, or whose content is damaged."""
     return {path: origin for path, origin in found.items() if origin.job == "main" or origin.damaged}
 
 
-def visible_attempts(cluster: ClusterState, visible: Mapping[str, Origin], files: int) -> list[ShownAttempt]:
+def visible_attempts(cluster: ClusterState, visible: Mapping[str, FileOrigin], files: int) -> list[ShownAttempt]:
     """Find, for each task, an attempt whose files are all visible: the one that the driver accepted if possible."""
     files_there = files_of_main_job(visible)
     there = files_there.values()
@@ -79,17 +79,17 @@ def visible_attempts(cluster: ClusterState, visible: Mapping[str, Origin], files
     return found
 
 
-def _partition_of_origin(origin: Origin) -> str:
-    return partition_of(origin.attempt, origin.number)
+def _partition_of_origin(origin: FileOrigin) -> str:
+    return choose_partition_directory(origin.attempt, origin.number)
 
 
-def new_outcomes(before: View, after: View) -> list[ToldOutcome]:
+def new_outcomes(before: View, after: View) -> list[LearnedOutcome]:
     """Return the job outcomes that actors learned in the step between two states of the world."""
     old, now = cluster_state(before).told, cluster_state(after).told
     return [] if old is now else list((Counter(now) - Counter(old)).elements())
 
 
-def finished_driver(before: View, after: View) -> str:
+def find_driver_finished_in_step(before: View, after: View) -> str:
     """Return the name of the driver that learned, in this step, that the job is committed and its clean-up finished.
 
     Returns:
@@ -98,41 +98,41 @@ def finished_driver(before: View, after: View) -> str:
     return next((one.who for one in told if one.outcome == "committed" and one.detail), "")
 
 
-def drivers_told(view: View, outcome: str) -> list[ToldOutcome]:
-    """Return the `ToldOutcome` of each driver that has learned the given outcome of the tested job."""
+def find_drivers_with_outcome(view: View, outcome: str) -> list[LearnedOutcome]:
+    """Return the `LearnedOutcome` of each driver that has learned the given outcome of the tested job."""
     return [told for told in cluster_state(view).told if told.outcome == outcome and "driver" in told.who]
 
 
-def format_origins(origins: Iterable[Origin]) -> str:
+def format_origins(origins: Iterable[FileOrigin]) -> str:
     """Format origins of files as a comma-separated list for messages; ``nothing`` if there are none."""
     return ", ".join(map(str, sorted(origins))) or "nothing"
 
 
 # --- C1 to C3 ---------------------------------------------------------------------------------------------------------
-def _describe_missing_tasks(sandbox: Sandbox, view: View, found: Mapping[str, Origin]) -> str:
+def _describe_missing_tasks(sandbox: StoreSandbox, view: View, found: Mapping[str, FileOrigin]) -> str:
     missing = (winner.missing for winner in visible_attempts(cluster_state(view), found, sandbox.setting.files))
     return next((format_origins(one) for one in missing if one), "")
 
 
-def _judge_completeness(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_completeness(sandbox: StoreSandbox, before: View, after: View, actor: str) -> str | None:
     """Judge C1: for every task, all files of one attempt are visible. C3 says which attempt it must be."""
-    told = finished_driver(before, after)
+    told = find_driver_finished_in_step(before, after)
     lacks = _describe_missing_tasks(sandbox, after, visible_files(after)) if told else ""
     return f"{told} was told that the job is committed, and the destination lacks {lacks}" if lacks else None
 
 
-def _judge_completeness_after_recovery(sandbox: Sandbox, view: View) -> str | None:
+def _judge_completeness_after_recovery(sandbox: StoreSandbox, view: View) -> str | None:
     """Judge C1 of a job that is committed with its clean-up pending: it must be complete after recovery."""
-    told = drivers_told(view, "committed")
+    told = find_drivers_with_outcome(view, "committed")
     lacks = _describe_missing_tasks(sandbox, view, sandbox.copy_after_recovery(view).visible_files()) if told else ""
     if not lacks:
         return None
     return f"{told[0].who} was told that the job is committed, and after recovery the destination lacks {lacks}"
 
 
-def _judge_exclusiveness(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_exclusiveness(sandbox: StoreSandbox, before: View, after: View, actor: str) -> str | None:
     """Judge C2: in a job reported as committed, no task has damaged files or files of two attempts."""
-    told = finished_driver(before, after)
+    told = find_driver_finished_in_step(before, after)
     if not told:
         return None
     for winner in visible_attempts(cluster_state(after), visible_files(after), sandbox.setting.files):
@@ -144,9 +144,9 @@ def _judge_exclusiveness(sandbox: Sandbox, before: View, after: View, actor: str
     return None
 
 
-def _judge_accepted_attempts(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_accepted_attempts(sandbox: StoreSandbox, before: View, after: View, actor: str) -> str | None:
     """Judge C3: a job reported as committed shows, for each task, the files of the accepted attempt."""
-    told = finished_driver(before, after)
+    told = find_driver_finished_in_step(before, after)
     if not told:
         return None
     for winner in visible_attempts(cluster_state(after), visible_files(after), sandbox.setting.files):
@@ -159,7 +159,7 @@ def _judge_accepted_attempts(sandbox: Sandbox, before: View, after: View, actor:
 
 
 # --- C4 to C7 ---------------------------------------------------------------------------------------------------------
-def _judge_early_visibility(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_early_visibility(sandbox: StoreSandbox, before: View, after: View, actor: str) -> str | None:
     """Judge C4: until a driver starts to commit the job, a plain listing shows none of its files."""
     if cluster_state(after).phase is JobPhase.COMMITTING:
         return None
@@ -167,21 +167,21 @@ def _judge_early_visibility(sandbox: Sandbox, before: View, after: View, actor: 
     return f"no driver has started to commit, and the destination shows {there}" if there != "nothing" else None
 
 
-def _judge_visibility_after_abort(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_visibility_after_abort(sandbox: StoreSandbox, before: View, after: View, actor: str) -> str | None:
     """Judge C5: once a driver is told that its job is aborted, none of the job's files is visible."""
-    told = drivers_told(after, "aborted")
+    told = find_drivers_with_outcome(after, "aborted")
     there = files_of_main_job(visible_files(after)) if told else {}
     if not there:
         return None
     return f"{told[0].who} was told that the job is aborted, and the destination shows {format_origins(there.values())}"
 
 
-def _judge_changes_after_commit(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_changes_after_commit(sandbox: StoreSandbox, before: View, after: View, actor: str) -> str | None:
     """Judge C6: once a driver is told that the job is committed, the job's visible files do not change.
 
     While the job's clean-up is pending, files may still appear, but none may disappear or change.
     """
-    told = drivers_told(before, "committed")
+    told = find_drivers_with_outcome(before, "committed")
     if not told:
         return None
     old, new = files_of_main_job(visible_files(before)), files_of_main_job(visible_files(after))
@@ -194,7 +194,7 @@ def _judge_changes_after_commit(sandbox: Sandbox, before: View, after: View, act
     return None
 
 
-def _judge_success_of_others(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_success_of_others(sandbox: StoreSandbox, before: View, after: View, actor: str) -> str | None:
     """Judge C7: another job that runs concurrently from start to end, and meets no fault, succeeds as well."""
     for told in new_outcomes(before, after):
         mine = told.who in ("driver", "second driver", "reader") or "recovery" in told.who
@@ -203,7 +203,7 @@ def _judge_success_of_others(sandbox: Sandbox, before: View, after: View, actor:
     return None
 
 
-def _judge_untouched_bystanders(sandbox: Sandbox, view: View) -> str | None:
+def _judge_untouched_bystanders(sandbox: StoreSandbox, view: View) -> str | None:
     """Judge C7: after the history, running jobs here and in a neighboring destination can still commit.
 
     The committed files of another job stay, unless jobs overwrite.
@@ -214,11 +214,11 @@ def _judge_untouched_bystanders(sandbox: Sandbox, view: View) -> str | None:
         for told in cluster_state(view).told:
             if told.who == "other job" and told.outcome == "committed":
                 return "another job on the destination was told that it is committed, and its file is deleted"
-    copy = sandbox.duplicate(settled)
+    copy = sandbox.duplicate_copied_stores(settled)
     return next((broke for one in sandbox.bystanders if (broke := _judge_bystander(copy, sandbox, one))), None)
 
 
-def _judge_bystander(copy: StoresCopy, sandbox: Sandbox, bystander: Bystander) -> str | None:
+def _judge_bystander(copy: StoresCopy, sandbox: StoreSandbox, bystander: BystanderJob) -> str | None:
     ctx = copy.context(bystander.home)
     try:
         sandbox.setting.committer.commit_job(ctx, bystander.job, [bystander.commit], 1)
@@ -231,18 +231,18 @@ def _judge_bystander(copy: StoresCopy, sandbox: Sandbox, bystander: Bystander) -
 
 
 # --- C8 to C10 --------------------------------------------------------------------------------------------------------
-def _judge_equal_outcomes(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_equal_outcomes(sandbox: StoreSandbox, before: View, after: View, actor: str) -> str | None:
     """Judge C8: all drivers learn the same outcome."""
-    committed, aborted = drivers_told(after, "committed"), drivers_told(after, "aborted")
+    committed, aborted = find_drivers_with_outcome(after, "committed"), find_drivers_with_outcome(after, "aborted")
     if committed and aborted:
         return f"{committed[0].who} was told that the job is committed, {aborted[0].who} that it is aborted"
     return None
 
 
-def _judge_outcome_after_recovery(sandbox: Sandbox, view: View) -> str | None:
+def _judge_outcome_after_recovery(sandbox: StoreSandbox, view: View) -> str | None:
     """Judge C8: recovery does not change the outcome, and it is that of the log if the committer keeps one."""
     found = sandbox.copy_after_recovery(view).visible_files()
-    committed, aborted = drivers_told(view, "committed"), drivers_told(view, "aborted")
+    committed, aborted = find_drivers_with_outcome(view, "committed"), find_drivers_with_outcome(view, "aborted")
     if aborted and files_of_main_job(found):
         there = format_origins(files_of_main_job(found).values())
         return f"{aborted[0].who} was told that the job is aborted, and after recovery the destination shows {there}"
@@ -254,7 +254,9 @@ def _judge_outcome_after_recovery(sandbox: Sandbox, view: View) -> str | None:
     return _log_contradiction(view, committed, aborted) if sandbox.setting.committer.keeps_log else None
 
 
-def _log_contradiction(view: View, committed: Sequence[ToldOutcome], aborted: Sequence[ToldOutcome]) -> str | None:
+def _log_contradiction(
+    view: View, committed: Sequence[LearnedOutcome], aborted: Sequence[LearnedOutcome]
+) -> str | None:
     """Describe how the log's decision about the job differs from what drivers learned.
 
     A driver may learn that the job is aborted although the log contains no decision, if no driver can commit the job
@@ -274,7 +276,7 @@ def _log_contradiction(view: View, committed: Sequence[ToldOutcome], aborted: Se
     return None
 
 
-def _judge_atomic_recovery(sandbox: Sandbox, view: View) -> str | None:
+def _judge_atomic_recovery(sandbox: StoreSandbox, view: View) -> str | None:
     """Judge C9: after recovery, all files of one attempt of every task are visible, or no file at all."""
     settled = sandbox.copy_after_recovery(view)
     found = files_of_main_job(settled.visible_files())
@@ -289,7 +291,7 @@ def _judge_atomic_recovery(sandbox: Sandbox, view: View) -> str | None:
     return None
 
 
-def _judge_repeatability(sandbox: Sandbox, view: View) -> str | None:
+def _judge_repeatability(sandbox: StoreSandbox, view: View) -> str | None:
     """Judge C10: to repeat recovery, a commit or an abort changes nothing.
 
     If a recovery found nothing to do, the next recovery finds nothing to do either. If a later process repeats a commit
@@ -297,7 +299,7 @@ def _judge_repeatability(sandbox: Sandbox, view: View) -> str | None:
     job does not change anything visible either. If the log has trimmed the job's decision, the answer may be that the
     outcome is unknown.
     """
-    if sandbox.duplicate(sandbox.copy_after_recovery(view)).recover():
+    if sandbox.duplicate_copied_stores(sandbox.copy_after_recovery(view)).recover():
         return "recovery, repeated after it found nothing to do, changes the store"
     cluster = cluster_state(view)
     if cluster.job is None:
@@ -307,14 +309,14 @@ def _judge_repeatability(sandbox: Sandbox, view: View) -> str | None:
     )
     reports = [accepted[1] for accepted in cluster.accepted if accepted is not None]
     asked = []
-    if drivers_told(view, "committed"):
+    if find_drivers_with_outcome(view, "committed"):
         asked = [("commit", reports, True), ("abort", None, True)]
-    elif drivers_told(view, "aborted"):
+    elif find_drivers_with_outcome(view, "aborted"):
         asked = [("abort", None, False)]
     for word, given, committed in asked:
-        copy = sandbox.duplicate(sandbox.copy_after_recovery(view))
+        copy = sandbox.duplicate_copied_stores(sandbox.copy_after_recovery(view))
         before = copy.visible_files()
-        outcome = copy.end_job(cluster.job, given)
+        outcome = copy.commit_or_abort_job(cluster.job, given)
         if forgotten and isinstance(outcome, FencedError | OutcomeUnknownError):
             continue
         if not isinstance(outcome, JobOutcome):
@@ -333,7 +335,7 @@ def _log_has_trimmed_decisions(view: View, settled: StoresCopy, base_seq: int) -
     return any(one.seq > base_seq and (key not in kept or kept[key].data != one.data) for key, one in keys.items())
 
 
-def _judge_leftovers(sandbox: Sandbox, view: View) -> str | None:
+def _judge_leftovers(sandbox: StoreSandbox, view: View) -> str | None:
     """Judge that after recovery no store contains an upload or a hidden file with the job's id."""
     job = cluster_state(view).job
     if job is None:
@@ -347,7 +349,7 @@ def _judge_leftovers(sandbox: Sandbox, view: View) -> str | None:
 
 
 # --- readers ----------------------------------------------------------------------------------------------------------
-def _judge_atomic_read(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_atomic_read(sandbox: StoreSandbox, before: View, after: View, actor: str) -> str | None:
     """Judge that the result of `read_snapshot` contains all files of the job or none."""
     whole, job = sandbox.setting.tasks * sandbox.setting.files, cluster_state(after).job
     for told in new_outcomes(before, after):
@@ -358,7 +360,7 @@ def _judge_atomic_read(sandbox: Sandbox, before: View, after: View, actor: str) 
     return None
 
 
-def _judge_atomic_listing(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_atomic_listing(sandbox: StoreSandbox, before: View, after: View, actor: str) -> str | None:
     """Judge that in every state a plain listing shows the result of all decisions, and nothing else.
 
     A plain reader only lists; it knows nothing of the log. So no state may exist between a decision and its completion.
@@ -385,7 +387,7 @@ def _judge_atomic_listing(sandbox: Sandbox, before: View, after: View, actor: st
     return None
 
 
-def _judge_early_deletion(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_early_deletion(sandbox: StoreSandbox, before: View, after: View, actor: str) -> str | None:
     """Judge that in every state of an overwrite, all old files exist, or the new files of every task."""
     old, now = visible_files(before), visible_files(after)
     gone = files_of_job(old.values(), "old") - files_of_job(now.values(), "old")
@@ -397,7 +399,7 @@ def _judge_early_deletion(sandbox: Sandbox, before: View, after: View, actor: st
 
 
 # --- the log ----------------------------------------------------------------------------------------------------------
-def _judge_agreement_with_log(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_agreement_with_log(sandbox: StoreSandbox, before: View, after: View, actor: str) -> str | None:
     """Judge that every state of a destination with a log is one that the sequential model allows.
 
     This judges listings, reads, the outcomes that jobs learn, and ``_SUCCESS``, which must report the newest published
@@ -406,13 +408,13 @@ def _judge_agreement_with_log(sandbox: Sandbox, before: View, after: View, actor
     if not sandbox.keeps_log:
         return None
     if before.states[DESTINATION] is not after.states[DESTINATION]:
-        words = judge_files(sandbox, after) or describe_success_regression(before, after)
+        words = judge_destination_against_log(sandbox, after) or describe_success_regression(before, after)
         if words:
             return words
     return next((words for told in new_outcomes(before, after) if (words := judge_outcome(sandbox, after, told))), None)
 
 
-def _judge_final_agreement_with_log(sandbox: Sandbox, view: View) -> str | None:
+def _judge_final_agreement_with_log(sandbox: StoreSandbox, view: View) -> str | None:
     """Judge that after recovery every decision is carried out, and that another job can be committed."""
     return (judge_final_files(sandbox, view) or None) if sandbox.keeps_log else None
 

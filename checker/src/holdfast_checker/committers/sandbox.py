@@ -17,14 +17,14 @@ from holdfast.commit.two_phase.committer import TWO_PHASE
 from holdfast.errors import HoldfastError
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.stores.base import iter_objects, iter_uploads
-from holdfast_checker.committers.actors import FINALLY_S, QUIET_S, Setting
+from holdfast_checker.committers.actors import FINALLY_S, QUIET_S, CommitterWorldSettings
 from holdfast_checker.committers.cluster import CLUSTER, ClusterState
-from holdfast_checker.committers.output import DESTINATION, HOME, Origin, file_bytes, visible_in_image
+from holdfast_checker.committers.output import DESTINATION, HOME, FileOrigin, file_bytes, visible_in_image
 from holdfast_checker.framework.subject import VerdictCache
 from holdfast_checker.kernel.world import View
 from holdfast_checker.simulated.memory import RestorableStore, StoreSnapshot
 from holdfast_checker.simulated.store import StoreResource
-from holdfast_checker.simulated.time import CountingIds, StillClock
+from holdfast_checker.simulated.time import CountingIds, ManualClock
 
 NEIGHBOUR = "out put/dataset10/"
 """A destination whose name begins with the name of the job's destination (C7)."""
@@ -34,7 +34,7 @@ _RECOVERIES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Bystander:
+class BystanderJob:
     """A running job on some destination that has committed one task. No other job may touch it (C7)."""
 
     home: str
@@ -52,7 +52,7 @@ class StoresCopy:
     """
 
     stores: Mapping[str, RestorableStore]
-    setting: Setting
+    setting: CommitterWorldSettings
     ids: CountingIds
     recovered: list[str] = field(default_factory=list)
     troubles: list[str] = field(default_factory=list)
@@ -70,14 +70,14 @@ class StoresCopy:
             url=f"memory://{DESTINATION}/{home}",
             staging=StagingPlaces(scratch=places["scratch"], shared=places["shared"]) if places else None,
             settings=self.setting.settings,
-            environment=Environment(clock=StillClock(FINALLY_S), ids=self.ids, runner=SerialRunner()),
+            environment=Environment(clock=ManualClock(FINALLY_S), ids=self.ids, runner=SerialRunner()),
         )
 
     def contents_key(self) -> Hashable:
         """Return a hashable key of the contents of all copied stores: equal for equal contents."""
         return tuple(store.take_snapshot().key for store in self.stores.values())
 
-    def visible_files(self, home: str = HOME) -> Mapping[str, Origin]:
+    def visible_files(self, home: str = HOME) -> Mapping[str, FileOrigin]:
         """Return the files, by path, that a plain listing of the copied destination shows."""
         return visible_in_image(self.stores[DESTINATION].take_snapshot(), home)
 
@@ -109,7 +109,7 @@ class StoresCopy:
             self.troubles.extend(troubles)
         return self.contents_key() != before
 
-    def end_job(self, job: JobRecord, reports: Sequence[TaskCommit] | None) -> JobOutcome | HoldfastError:
+    def commit_or_abort_job(self, job: JobRecord, reports: Sequence[TaskCommit] | None) -> JobOutcome | HoldfastError:
         """Commit a job on the copies, or abort it if `reports` is None, and return the outcome or the raised error."""
         committer, ctx = self.setting.committer, self.context()
         try:
@@ -129,10 +129,10 @@ class StoresCopy:
         self.setting.committer.commit_job(self.context(), job, [commit], 1)
         return path
 
-    def start_live_job(self, home: str) -> Bystander:
+    def start_live_job(self, home: str) -> BystanderJob:
         """Start a job on a destination of the copied stores, commit one task, and leave the job running."""
         job, commit, _path = self._write_file(home, "bystander")
-        return Bystander(home, job, commit)
+        return BystanderJob(home, job, commit)
 
     def _write_file(self, home: str, name: str) -> tuple[JobRecord, TaskCommit, str]:
         committer, ctx = self.setting.committer, self.context(home)
@@ -149,11 +149,14 @@ class StoresCopy:
             return job, running.commit(), path
 
 
-class Sandbox(VerdictCache):
+class StoreSandbox(VerdictCache):
     """Creates copies of a world's stores for properties, and caches the result of recovery for equal contents."""
 
     def __init__(
-        self, setting: Setting, resources: Mapping[str, StoreResource], bystanders: Sequence[Bystander] = ()
+        self,
+        setting: CommitterWorldSettings,
+        resources: Mapping[str, StoreResource],
+        bystanders: Sequence[BystanderJob] = (),
     ) -> None:
         self.setting = setting
         self.bystanders = tuple(bystanders)
@@ -166,7 +169,7 @@ class Sandbox(VerdictCache):
         return self.setting.committer.name == TWO_PHASE.name
 
     @cached_property
-    def old(self) -> Mapping[str, Origin]:
+    def old(self) -> Mapping[str, FileOrigin]:
         """The visible files of the destination at the start of every execution."""
         return visible_in_image(cast("StoreSnapshot", self.initial_contents(DESTINATION)))
 
@@ -180,11 +183,11 @@ class Sandbox(VerdictCache):
 
     def copy_states(self, states: Mapping[str, object], first_token: int = 0xF000_0000_0000) -> StoresCopy:
         """Create copies of stores from their states, by name; new ids on the copies start at `first_token`."""
-        clock, ids = StillClock(FINALLY_S), CountingIds(first_token)
+        clock, ids = ManualClock(FINALLY_S), CountingIds(first_token)
         stores = {name: one.create_copy(states[name], clock, ids) for name, one in self._resources.items()}
         return StoresCopy(stores, self.setting, ids)
 
-    def duplicate(self, settled: StoresCopy) -> StoresCopy:
+    def duplicate_copied_stores(self, settled: StoresCopy) -> StoresCopy:
         """Duplicate copies of stores, so that further steps do not change the given ones."""
         return self.copy_states(
             {name: store.take_snapshot() for name, store in settled.stores.items()}, settled.ids.last
@@ -193,7 +196,7 @@ class Sandbox(VerdictCache):
     def copy_after_recovery(self, view: View) -> StoresCopy:
         """Copy the stores of a state, run recovery until it finds nothing to do, and return the result.
 
-        The result is cached: call `duplicate` before changing it."""
+        The result is cached: call `duplicate_copied_stores` before changing it."""
         key = tuple(self._resources[name].state_key(view.states[name]) for name in self._resources)
         found = self._settled.get(key)
         if found is None:

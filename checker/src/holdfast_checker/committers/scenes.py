@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from holdfast_checker.committers.actors import Scene
+from holdfast_checker.committers.actors import CommitterScene
 from holdfast_checker.committers.features import FEATURES, combine_features, parse_features
 from holdfast_checker.framework.scene_files import read_sections
 from holdfast_checker.kernel.calls import Fault
@@ -13,7 +13,7 @@ from holdfast_checker.kernel.calls import Fault
 SECTIONS = read_sections("holdfast_checker.committers")
 
 
-def read_scene_group(group: str) -> dict[str, Scene]:
+def read_scene_group(group: str) -> dict[str, CommitterScene]:
     """Read the scenes of one group from ``scenes.ini``, by name."""
     found = {}
     for name, fields in SECTIONS.items():
@@ -24,25 +24,25 @@ def read_scene_group(group: str) -> dict[str, Scene]:
     return found
 
 
-SCENES: Mapping[str, Scene] = read_scene_group("")
+SCENES: Mapping[str, CommitterScene] = read_scene_group("")
 """Small scenes, each about one situation. To explore one of them takes seconds for any committer."""
 
-STORES: Mapping[str, Scene] = read_scene_group("stores")
+STORES: Mapping[str, CommitterScene] = read_scene_group("stores")
 """Scenes on stores that differ from those for which most committers were made."""
 
-SMALL: Mapping[str, Scene] = read_scene_group("small")
+SMALL: Mapping[str, CommitterScene] = read_scene_group("small")
 """Larger scenes. To explore one of them takes minutes."""
 
 [ALL_ONCE] = read_scene_group("largest").values()
 """About 10^7 states: exploring takes 15 minutes or more, and 10 GB of memory. Explored only if the user names it."""
 
-COMBINED: Mapping[str, Scene] = {
+COMBINED: Mapping[str, CommitterScene] = {
     scene.name: scene for scene in (combine_features(parse_features(name) or ()) for name in SECTIONS["combinations"])
 }
 """Combinations of features for a committer with a log."""
 
 
-def _scene_on_transactional_store(scene: Scene) -> Scene:
+def _scene_on_transactional_store(scene: CommitterScene) -> CommitterScene:
     """Return the same scene on a store with transactions, where no decision of a commit is left unfinished.
 
     Nor does the driver put any list before its decision: without other faults, no lost reply makes it abort.
@@ -58,12 +58,12 @@ def _scene_on_transactional_store(scene: Scene) -> Scene:
     )
 
 
-TRANSACTIONAL: Mapping[str, Scene] = {
+TRANSACTIONAL: Mapping[str, CommitterScene] = {
     scene.name: scene for scene in map(_scene_on_transactional_store, (*SCENES.values(), *SMALL.values()))
 }
 """The small scenes and the larger ones for `two_phase` on a store with transactions."""
 
-LARGE = Scene(
+LARGE = CommitterScene(
     name="large",
     summary="three tasks, three attempts at each, three files, every actor, several faults of each kind",
     tasks=3,

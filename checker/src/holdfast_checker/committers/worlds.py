@@ -10,12 +10,12 @@ from typing import Any
 from holdfast.commit import Committer
 from holdfast.stores.base import Capabilities, MultipartLimits, Support
 from holdfast_checker.committers import actors
-from holdfast_checker.committers.actors import Scene, Setting, run_atomic_job, run_other_jobs
+from holdfast_checker.committers.actors import CommitterScene, CommitterWorldSettings, run_atomic_job, run_other_jobs
 from holdfast_checker.committers.cluster import CLUSTER, Cluster, name_of_attempt_actor
-from holdfast_checker.committers.ledger import LoggedStore
-from holdfast_checker.committers.output import DESTINATION, HOME, chosen_name, file_bytes, is_call_observed
+from holdfast_checker.committers.ledger import LedgerKeepingStore
+from holdfast_checker.committers.output import DESTINATION, HOME, file_bytes, is_call_observed, make_chosen_file_name
 from holdfast_checker.committers.properties import RULES
-from holdfast_checker.committers.sandbox import NEIGHBOUR, Bystander, Sandbox
+from holdfast_checker.committers.sandbox import NEIGHBOUR, BystanderJob, StoreSandbox
 from holdfast_checker.framework.subject import GoalTracker, properties_of_scene
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.world import Actor, World
@@ -34,24 +34,28 @@ def simulated_store_options(committer: Committer) -> dict[str, Any]:
     return {"limits": can.multipart, "rename": can.rename}
 
 
-def build_world(committer: Committer, scene: Scene, tracker: GoalTracker | None = None) -> World:
+def build_world(committer: Committer, scene: CommitterScene, tracker: GoalTracker | None = None) -> World:
     """Build the simulated world that a scene declares, with the committer under test.
 
     Args:
         tracker: records the coverage goals that executions reach.
     """
     stores = {
-        name: (LoggedStore if name == DESTINATION else StoreResource)(name, time_of=actors.time_of_actor, **options)
+        name: (LedgerKeepingStore if name == DESTINATION else StoreResource)(
+            name, time_of=actors.time_of_actor, **options
+        )
         for name, options in _options_of_stores(committer, scene).items()
     }
-    setting = Setting.for_scene(scene, committer, {name: one.capabilities for name, one in stores.items()})
+    setting = CommitterWorldSettings.for_scene(
+        scene, committer, {name: one.capabilities for name, one in stores.items()}
+    )
     for one in scene.others:
         for number in range(one.times):
             stores[DESTINATION].define_atomic_call(
                 f"{one.name} {number}", partial(run_atomic_job, setting, one, number)
             )
     bystanders = _fill_stores(setting, scene, stores)
-    sandbox = Sandbox(setting, stores, bystanders)
+    sandbox = StoreSandbox(setting, stores, bystanders)
     cluster = Cluster(tasks=scene.tasks, attempts=scene.attempts, speculation=scene.speculation)
     return World(
         name=f"{committer.name}/{scene.name}",
@@ -64,7 +68,7 @@ def build_world(committer: Committer, scene: Scene, tracker: GoalTracker | None 
     )
 
 
-def _options_of_stores(committer: Committer, scene: Scene) -> dict[str, dict[str, Any]]:
+def _options_of_stores(committer: Committer, scene: CommitterScene) -> dict[str, dict[str, Any]]:
     """Return the options of each store: the destination, and the disks that `staging-*` needs in addition."""
     found = {DESTINATION: {**simulated_store_options(committer), **scene.store}}
     if committer.staging:
@@ -72,15 +76,17 @@ def _options_of_stores(committer: Committer, scene: Scene) -> dict[str, dict[str
     return found
 
 
-def _fill_stores(setting: Setting, scene: Scene, stores: Mapping[str, StoreResource]) -> list[Bystander]:
+def _fill_stores(
+    setting: CommitterWorldSettings, scene: CommitterScene, stores: Mapping[str, StoreResource]
+) -> list[BystanderJob]:
     """Write what exists at the start of a history: running jobs, and files of an earlier job."""
-    copy = Sandbox(setting, stores).copy_states(
+    copy = StoreSandbox(setting, stores).copy_states(
         {name: one.initial_state() for name, one in stores.items()}, 0xE000_0000_0000
     )
     filled = copy.stores
     bystanders = [copy.start_live_job(home) for home in (HOME, NEIGHBOUR)] if scene.bystanders else []
     for number, directory in enumerate(scene.old):
-        name = chosen_name(0, number) if scene.chosen else f"old-{number}.txt"
+        name = make_chosen_file_name(0, number) if scene.chosen else f"old-{number}.txt"
         filled[DESTINATION].put(f"{HOME}{directory}/{name}", file_bytes("old", 0, 0, number))
     for key in (f"{HOME}_notes.txt", f"{NEIGHBOUR}day=0/notes.txt") if scene.foreign else ():
         filled[DESTINATION].put(key, file_bytes("foreign", 0, 0, 0))
@@ -89,13 +95,13 @@ def _fill_stores(setting: Setting, scene: Scene, stores: Mapping[str, StoreResou
     return bystanders
 
 
-def _may_actor_crash(actor: Actor, scene: Scene) -> bool:
+def _may_actor_crash(actor: Actor, scene: CommitterScene) -> bool:
     if not actor.mortal or actor.name in ("network", "user", "reader"):
         return False
     return not scene.mortal or actor.name.partition(" ")[0] in scene.mortal
 
 
-def _create_actors(setting: Setting, scene: Scene) -> list[Actor]:
+def _create_actors(setting: CommitterWorldSettings, scene: CommitterScene) -> list[Actor]:
     found = [Actor("driver", partial(actors.run_driver, setting))]
     found += [
         Actor(name_of_attempt_actor(task, attempt), partial(actors.run_attempt_once_started, setting, task, attempt))

@@ -74,7 +74,7 @@ class SceneReport:
 
 
 @dataclass(frozen=True, slots=True)
-class WalkReport:
+class RandomHistoryReport:
     """The result of running random executions (histories).
 
     Attributes:
@@ -142,7 +142,7 @@ class Check:
             self._progress(scene.name, f"{now.states:,} states{self._progress_text(now)}")
 
         self._progress(scene.name, "")
-        found = explore_world(world, budget=budget, until=self._until_all_broken(world), progress=progress)
+        found = explore_world(world, budget=budget, until=self._make_stop_condition(world), progress=progress)
         for one in found.findings.values():
             self.violations.setdefault(one.property, Violation(scene=scene, counterexample=one))
         report.scenes += 1
@@ -156,22 +156,22 @@ class Check:
             never = [fault.value for fault in scene.budgets if fault not in found.faults]
             report.missing += [(scene.name, name) for name in (*tracker.missing, *never)]
 
-    def walk(self, scene: Scene | None, seed: int, *, first: int = 0, budget: Budget) -> WalkReport:
+    def walk(self, scene: Scene | None, seed: int, *, first: int = 0, budget: Budget) -> RandomHistoryReport:
         """Run random executions of a scene, or, if it is None, of scenes that are drawn at random from the seed."""
         walks, tracker = RandomHistories(seed=seed, next=first), GoalTracker(self.subject.goals, self.subject.goals)
         while True:
-            self._walk_scene(
+            self._run_executions_of_scene(
                 scene or self.subject.random_scene(seed, walks.next // _HISTORIES_EACH), walks, tracker, budget, scene
             )
             if self.is_over or budget.is_spent(seconds=walks.seconds, histories=walks.histories):
                 reached = tuple(name for name in self.subject.goals if name in tracker.reached)
-                return WalkReport(scene, first, walks, self._sort_by_harm(walks.findings), reached)
+                return RandomHistoryReport(scene, first, walks, self._sort_by_harm(walks.findings), reached)
 
-    def _walk_scene(
+    def _run_executions_of_scene(
         self, scene: Scene, walks: RandomHistories, tracker: GoalTracker, budget: Budget, only: Scene | None
     ) -> None:
         world = self._build_world(scene, tracker)
-        stops = self._until_all_broken(world)
+        stops = self._make_stop_condition(world)
 
         def until(now: RandomHistories) -> bool:
             self._progress(scene.name, f"{now.histories:,} histories{self._progress_text(now)}")
@@ -204,7 +204,7 @@ class Check:
     def _sort_by_harm(self, names: Iterable[str]) -> tuple[str, ...]:
         return tuple(sorted(names, key=[BROKEN_CODE, *self.subject.rules].index))
 
-    def _until_all_broken(self, world: World) -> Callable[[Exploration | RandomHistories], bool]:
+    def _make_stop_condition(self, world: World) -> Callable[[Exploration | RandomHistories], bool]:
         """Return the condition that ends a search: all properties of the world are violated."""
         breakable = {one.name for one in world.properties if one.title and (one.step or one.end)} or {BROKEN_CODE}
         return lambda now: self._until() or now.findings.keys() >= breakable

@@ -59,7 +59,7 @@ class SceneFields(dict[str, str]):
         return parse_script(self.pop(name, ""))
 
 
-def parse_options(text: str) -> SceneFields:
+def parse_field_list(text: str) -> SceneFields:
     """Parse a comma-separated list of fields such as ``group=3, drives``; a field without a value gets ``yes``."""
     return SceneFields({name: value or "yes" for name, _, value in (one.partition("=") for one in text.split(", "))})
 
@@ -97,7 +97,7 @@ def add_faults(scene: S, prefix: str = "faulty") -> S:
     return replace(scene, name=f"{prefix}-{scene.name}", summary=summary, budgets=FAULTY, reached=())
 
 
-def vary_fault(scene: S) -> Iterator[S]:
+def iter_single_fault_scenes(scene: S) -> Iterator[S]:
     """Yield a copy of a scene for each kind of fault; in each copy, only this fault may happen, and only once."""
     for fault in FAULTY:
         name = f"faulty-{scene.name}/{fault.value.replace(' ', '-')}"

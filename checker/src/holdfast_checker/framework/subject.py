@@ -85,7 +85,7 @@ class VerdictCache:
     def _verdicts(self) -> dict[Hashable, str | None]:
         return {}
 
-    def judge_once(self, key: Hashable, judge: Callable[[], str | None]) -> str | None:
+    def get_cached_verdict(self, key: Hashable, judge: Callable[[], str | None]) -> str | None:
         """Return the cached verdict for a key; if there is none, call `judge` and cache its result.
 
         A verdict is None, or a description of the violation."""

@@ -92,7 +92,7 @@ def judge_linearizable(operations: Sequence[Operation], model: Model, *, limit: 
         return Verdict(
             Linearizability.NO, _describe_misfit(_cut_history(there, ends[: count + 1]), ends[count], model, limit)
         )
-    except _GivenUpError:
+    except _SearchLimitError:
         many = f"unknown whether {len(there)} operations have an order"
         return Verdict(Linearizability.UNKNOWN, f"{many}: so many overlap that the search takes too long")
 
@@ -102,7 +102,7 @@ _Order = list[tuple[Operation, object]]
 """Operations in an order, each with the model's answer."""
 
 
-class _GivenUpError(Exception):
+class _SearchLimitError(Exception):
     """Raised when a search has visited more pairs (operations taken, state) than the limit allows."""
 
 
@@ -154,7 +154,7 @@ def _find_order(
         if fits(index, answer) and place not in tried:
             tried.add(place)
             if len(tried) > limit:
-                raise _GivenUpError
+                raise _SearchLimitError
             order.append((operations[index], answer))
             stack.append((*place, 0))
     return None

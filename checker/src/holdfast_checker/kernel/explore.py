@@ -79,7 +79,7 @@ class Exploration:
     findings: dict[str, Counterexample] = field(default_factory=dict)
 
 
-class _Search:
+class _StateSearch:
     def __init__(self, world: World, reduce: bool) -> None:
         self.space = StateSpace(world)
         self.reduce = reduce
@@ -135,7 +135,7 @@ class _Search:
         choices = tuple(Choice(actors[actor].name, label) for actor, label in reversed(path))
         self.result.findings[name] = Counterexample(self.result.world, name, broke, choices)
 
-    def spoiled(self) -> list[int]:
+    def list_wrongly_reduced_states(self) -> list[int]:
         """Return the states whose reduction to an ample set has become invalid, given the calls that are now known."""
         taken = self.shortcuts.items()
         return [state for state, group in taken if not self.space.is_ample_set(self.states[state], group)]
@@ -163,7 +163,7 @@ def explore_world(
     """
     clock = clock or SystemClock()
     started_s = clock.elapsed_s()
-    search = _Search(world, reduce)
+    search = _StateSearch(world, reduce)
     search.add(search.space.initial_state(), -1, (-1, ""))
     result = search.result
     looked = 0
@@ -179,7 +179,7 @@ def explore_world(
                 if stopped:
                     break
         else:
-            again = search.spoiled()
+            again = search.list_wrongly_reduced_states()
             if not again:
                 result.complete = True
                 break

@@ -60,7 +60,7 @@ class ProcessTrees:
         self.places: list[LocalState] = []
         self._starts: dict[int, LocalState] = {}
         self._ends: dict[str, LocalState] = {}
-        self.dead = self._place(None, None, None)
+        self.dead = self._add_local_state(None, None, None)
 
     def reply_number(self, reply: Reply) -> int:
         return self._replies.number((canonical_key(reply.value), canonical_key(reply.error)), reply)
@@ -99,7 +99,7 @@ class ProcessTrees:
                 # `known[i]` is the place before call i, and the reply to call i is stored in the place after the call.
                 return known[index + 1].reply if index + 1 < len(known) else reply
             if index >= _CALLS_LIMIT:
-                first.append(self._end_place(at, last, f"more than {_CALLS_LIMIT} calls: a wait is unbounded"))
+                first.append(self._get_end_state(at, last, f"more than {_CALLS_LIMIT} calls: a wait is unbounded"))
                 return None
             at = self._append_reply(at, last, call)
             first.append(at)
@@ -119,9 +119,9 @@ class ProcessTrees:
         except ProcessStopped:
             pass
         except Exception as error:  # noqa: BLE001  # a finding: the code under test is broken
-            first.append(self._end_place(at, last, f"{type(error).__name__}: {error}"))
+            first.append(self._get_end_state(at, last, f"{type(error).__name__}: {error}"))
         else:
-            first.append(self._end_place(at, last, ""))
+            first.append(self._get_end_state(at, last, ""))
         finally:
             port.close()  # a cached handle or a generator may still hold the port
         if trouble:
@@ -146,7 +146,7 @@ class ProcessTrees:
             place = place.parent
         return path[::-1]
 
-    def _place(
+    def _add_local_state(
         self, parent: LocalState | None, reply: Reply | None, call: Call | None, failure: str = ""
     ) -> LocalState:
         place = LocalState(len(self.places), parent, reply, call, failure=failure)
@@ -163,7 +163,7 @@ class ProcessTrees:
                 if found.call != call:
                     raise NondeterminismError(f"a process called {call}, before: {found.call}")
                 return found
-        place = self._place(parent, reply, call)
+        place = self._add_local_state(parent, reply, call)
         place.footprint = self._footprint_of(call)
         if parent is not None:
             parent.next[number] = place
@@ -174,12 +174,14 @@ class ProcessTrees:
             up = up.parent
         return place
 
-    def _end_place(self, parent: LocalState | None, reply: Reply | None, failure: str) -> LocalState:
+    def _get_end_state(self, parent: LocalState | None, reply: Reply | None, failure: str) -> LocalState:
         """Return the place at a process's end.
 
         Replies no longer matter there, so all ends with the same failure are one place.
         """
-        end = self._ends.get(failure) or self._ends.setdefault(failure, self._place(None, None, None, failure))
+        end = self._ends.get(failure) or self._ends.setdefault(
+            failure, self._add_local_state(None, None, None, failure)
+        )
         if parent is not None and reply is not None:
             parent.next[self.reply_number(reply)] = end
         return end

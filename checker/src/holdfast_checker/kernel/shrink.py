@@ -28,7 +28,7 @@ _Choices: TypeAlias = tuple[Choice, ...]
 
 
 @dataclass(frozen=True)
-class _History:
+class _ViolatingHistory:
     """A history that breaks the property. `cost` orders histories by how hard they are to tell."""
 
     choices: _Choices
@@ -45,14 +45,23 @@ class _Shrinker:
         self._left = replays
         self._until = until
 
-    def shrink(self, history: _History) -> _History:
+    def shrink(self, history: _ViolatingHistory) -> _ViolatingHistory:
         """Return a simpler history that also violates the property; the given one if none is found."""
-        change_parts = partial(_let_other_actor_act, tuple(self._actors))
-        for proposals in (_leave_actors_out, change_parts, _remove_faults, _stop_earlier, _join_runs, _leave_steps_out):
-            easier: _History | None = history
+        change_parts = partial(_hand_steps_to_actor, tuple(self._actors))
+        for proposals in (
+            _leave_actors_out,
+            change_parts,
+            _remove_faults,
+            _stop_actors_earlier,
+            _join_runs,
+            _leave_steps_out,
+        ):
+            easier: _ViolatingHistory | None = history
             while easier is not None:
                 history = easier
-                tried = (self.follow(proposal) for proposal in proposals(history.choices) if self._may_try(proposal))
+                tried = (
+                    self.replay_proposal(proposal) for proposal in proposals(history.choices) if self._may_try(proposal)
+                )
                 easier = next((one for one in tried if one is not None and one.cost < history.cost), None)
         return history
 
@@ -63,7 +72,7 @@ class _Shrinker:
         self._left -= 1
         return True
 
-    def follow(self, proposal: _Choices) -> _History | None:
+    def replay_proposal(self, proposal: _Choices) -> _ViolatingHistory | None:
         """Replay proposed choices, and return the history up to the violation; None if the property is not violated.
 
         Impossible choices are skipped. If the property is judged at the end of histories, actors go on without faults
@@ -101,12 +110,12 @@ class _Shrinker:
     def _property_is_judged_at_end(self) -> bool:
         return any(one.name == self._property and one.end is not None for one in self._space.world.properties)
 
-    def _history_of_steps(self, steps: list[Step], broke: str) -> _History:
+    def _history_of_steps(self, steps: list[Step], broke: str) -> _ViolatingHistory:
         choices = tuple(Choice(self._space.world.actors[step.actor].name, step.label) for step in steps)
         faults = sum(step.fault is not None for step in steps)
         actors = {step.actor for step in steps}
         cost = (len(actors), faults, len(_split_into_runs(choices)), len(steps), sum(actors))
-        return _History(choices, broke, cost)
+        return _ViolatingHistory(choices, broke, cost)
 
 
 # --- proposals --------------------------------------------------------------------------------------------------------
@@ -115,7 +124,7 @@ def _leave_actors_out(choices: _Choices) -> Iterator[_Choices]:
         yield tuple(choice for choice in choices if choice.actor != actor)
 
 
-def _let_other_actor_act(everybody: tuple[str, ...], choices: _Choices) -> Iterator[_Choices]:
+def _hand_steps_to_actor(everybody: tuple[str, ...], choices: _Choices) -> Iterator[_Choices]:
     """Let one actor take over another one's steps, instead of its own steps or in addition; adapt the labels."""
     for one in reversed(_actor_names(choices)):
         for other in everybody:
@@ -137,7 +146,7 @@ def _remove_faults(choices: _Choices) -> Iterator[_Choices]:
             yield (*choices[:at], *choices[at + 1 :])
 
 
-def _stop_earlier(choices: _Choices) -> Iterator[_Choices]:
+def _stop_actors_earlier(choices: _Choices) -> Iterator[_Choices]:
     """Leave out the second half of an actor's steps, then the last quarter, and so on."""
     for actor in _actor_names(choices):
         own = [at for at, choice in enumerate(choices) if choice.actor == actor]
@@ -200,7 +209,7 @@ def shrink_counterexample(
         InvalidRequestError: the counterexample does not break its property in this world.
     """
     shrinker = _Shrinker(world, counterexample.property, replays, until)
-    history = shrinker.follow(counterexample.choices)
+    history = shrinker.replay_proposal(counterexample.choices)
     if history is None:
         raise InvalidRequestError(
             "the history does not break its property in this world and this version of the code: look for a new one",

@@ -75,11 +75,11 @@ class StateSpace:
     # --- states -------------------------------------------------------------------------------------------------------
     def initial_state(self) -> State:
         states = {name: resource.initial_state() for name, resource in self.world.resources.items()}
-        numbers = [self._number_of(index, states[name]) for index, name in enumerate(self.names)]
+        numbers = [self._number_resource_state(index, states[name]) for index, name in enumerate(self.names)]
         places = [self.processes.start(actor, states).number for actor in range(len(self.world.actors))]
         return (*numbers, *places, *self.world.budgets.values())
 
-    def _number_of(self, resource: int, state: object) -> int:
+    def _number_resource_state(self, resource: int, state: object) -> int:
         return self._numbered[resource].number(self._resources[resource].state_key(state), state)
 
     def view(self, state: State) -> View:
@@ -131,7 +131,7 @@ class StateSpace:
             state = self._numbered[resource].values[number]
             ways = self._resources[resource].alternatives(state, place.call, self.world.actors[actor].name)
             found = self._ends[key] = tuple(
-                _Outcome(way, self._number_of(resource, way.state), self.processes.reply_number(way.reply))
+                _Outcome(way, self._number_resource_state(resource, way.state), self.processes.reply_number(way.reply))
                 for way in ways
                 if way.fault is None or way.fault in self._budget
             )
@@ -158,7 +158,7 @@ class StateSpace:
             before = self._numbered[index].values[state[index]]
             after = resource.state_after_death(before, name)
             if after is not before:
-                target[index] = self._number_of(index, after)
+                target[index] = self._number_resource_state(index, after)
         target[self._first_place + actor] = self.processes.dead.number
         target[self._first_budget + self._budget[Fault.CRASH]] -= 1
         return tuple(target)
@@ -204,22 +204,22 @@ class StateSpace:
         best = alive
         for actor in range(len(near)):
             if alive >> actor & 1:
-                found = _close_under_dependence(near, 1 << actor)
-                if found.bit_count() < best.bit_count() and self._can_go_on(state, found):
+                found = _compute_dependence_closure(near, 1 << actor)
+                if found.bit_count() < best.bit_count() and self._can_any_actor_proceed(state, found):
                     best = found
         return 0 if best == alive else best
 
     def is_ample_set(self, state: State, actors: int) -> bool:
         """Check whether a set of actors (bits) is an ample set of a state, given the calls that are known by now."""
         near, _alive = self._conflicting_actors(state)
-        return _close_under_dependence(near, actors) == actors
+        return _compute_dependence_closure(near, actors) == actors
 
     def _conflicting_actors(self, state: State) -> tuple[list[int], int]:
         """Return, for each actor, which others may conflict with its next call; and the actors that have not ended."""
         places, conflicts = self.processes.places, self.processes.conflicts
         here = [places[state[self._first_place + actor]] for actor in range(len(self.world.actors))]
         alive = sum(1 << actor for actor, place in enumerate(here) if place.call is not None)
-        waits = [self._waits_for(state, place) for place in here]
+        waits = [self._find_awaited_actor(state, place) for place in here]
         near = []
         for actor, place in enumerate(here):
             found = 0
@@ -233,7 +233,7 @@ class StateSpace:
             near.append(found)
         return near, alive
 
-    def _waits_for(self, state: State, place: LocalState) -> tuple[int, bool]:
+    def _find_awaited_actor(self, state: State, place: LocalState) -> tuple[int, bool]:
         """Return the actor whose death would unblock an actor at `place` (-1 if none), and whether nothing else can.
 
         If nothing else can, the blocked actor cannot move before the other actor's next step.
@@ -250,13 +250,13 @@ class StateSpace:
         alive = self.place(state, actor).call is not None
         return alive and self.world.actors[actor].mortal and self._remaining_faults(state, Fault.CRASH) > 0
 
-    def _can_go_on(self, state: State, actors: int) -> bool:
+    def _can_any_actor_proceed(self, state: State, actors: int) -> bool:
         """Check whether one of these actors can move without a fault; other actors may use up the fault budget."""
         moving = (actor for actor in range(len(self.world.actors)) if actors >> actor & 1)
         return any(step.fault is None for actor in moving for step in self.steps_of_actor(state, actor))
 
 
-def _close_under_dependence(near: list[int], actors: int) -> int:
+def _compute_dependence_closure(near: list[int], actors: int) -> int:
     """Return the smallest superset of these actors in which nobody depends on an actor outside."""
     seen = 0
     while seen != actors:

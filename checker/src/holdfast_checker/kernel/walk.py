@@ -81,13 +81,13 @@ class _Schedule:
             self._order = self._chance.shuffled(self._order)
         return self._order
 
-    def went(self, actor: int, step: int) -> None:
+    def record_step(self, actor: int, step: int) -> None:
         """Record that an actor took step number `step`; after some steps, the actor gets the lowest priority."""
         if step in self._changes:
             self._order = [*(one for one in self._order if one != actor), actor]
 
 
-class _Walker:
+class _RandomHistoryWalker:
     """A random history that is being drawn. What `space` has learned saves time, but does not change the history."""
 
     def __init__(self, space: StateSpace, seed: int) -> None:
@@ -99,13 +99,13 @@ class _Walker:
         self.states = [space.initial_state()]
         self.steps: list[Step] = []
 
-    def go_on(self) -> bool:
+    def take_next_step(self) -> bool:
         """Take one step; return False if no actor can move anymore."""
         state = self.states[-1]
         now = {fault for fault, rate in self._rates.items() if self._chance.happens(rate)}
-        return self._take_step((self._draw_fault(state, now) if now else None) or self._faultless_steps(state))
+        return self._take_step((self._draw_fault(state, now) if now else None) or self._find_faultless_step(state))
 
-    def go_wrong(self) -> bool:
+    def inject_late_fault(self) -> bool:
         """Let a fault happen, half of the time, once no actor can move anymore; return whether one happened."""
         late = self._chance.happens(_LATE_FAULT)
         return self._take_step(self._draw_fault(self.states[-1], set(Fault)) if late else None)
@@ -115,7 +115,7 @@ class _Walker:
             return False
         self.steps.append(step)
         self.states.append(step.target)
-        self._schedule.went(step.actor, len(self.steps))
+        self._schedule.record_step(step.actor, len(self.steps))
         return True
 
     def _draw_fault(self, state: State, kinds: set[Fault]) -> Step | None:
@@ -127,7 +127,7 @@ class _Walker:
         found = [ways for steps in every if (ways := [step for step in steps if step.fault in kinds])]
         return self._chance.pick(self._chance.pick(found)) if found else None
 
-    def _faultless_steps(self, state: State) -> Step | None:
+    def _find_faultless_step(self, state: State) -> Step | None:
         for actor in self._schedule.order():
             ways = [step for step in self.space.steps_of_actor(state, actor) if step.fault is None]
             if ways:
@@ -142,7 +142,7 @@ class _Walker:
 
 def _draw_history(space: StateSpace, walks: RandomHistories) -> None:
     """Walk through the next history."""
-    walker = _Walker(space, SeededRandom.derive(walks.seed, walks.next))
+    walker = _RandomHistoryWalker(space, SeededRandom.derive(walks.seed, walks.next))
 
     def note(broken: tuple[tuple[str, str], ...]) -> None:
         for name, broke in broken:
@@ -151,9 +151,9 @@ def _draw_history(space: StateSpace, walks: RandomHistories) -> None:
                 walks.numbers[name] = walks.next
 
     while True:
-        if not walker.go_on():
+        if not walker.take_next_step():
             note(space.violations_at_end(walker.states[-1]))
-            if not walker.go_wrong():
+            if not walker.inject_late_fault():
                 break
         step = walker.steps[-1]
         if step.fault is not None:

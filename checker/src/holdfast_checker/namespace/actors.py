@@ -24,9 +24,9 @@ from holdfast_checker.histories.history import HISTORY, Outcome, record_operatio
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import Port
 from holdfast_checker.namespace.calls import ANSWERS, PUBLISH, NamespaceCalls, PendingUpload
-from holdfast_checker.namespace.handles import LockingNamespaceHandle, NamespaceHandle, WorldClock
-from holdfast_checker.namespace.scenes import Scene
-from holdfast_checker.simulated.database import Records
+from holdfast_checker.namespace.handles import LockingNamespaceHandle, NamespaceHandle, StepDrivenClock
+from holdfast_checker.namespace.scenes import NamespaceScene
+from holdfast_checker.simulated.database import RecordMap
 from holdfast_checker.simulated.server import CLOCK
 from holdfast_checker.simulated.store_handle import SimulatedStore
 
@@ -41,7 +41,7 @@ Script: TypeAlias = Sequence[tuple[Any, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting(VerdictCache):
+class NamespaceWorldSettings(VerdictCache):
     """The initial state and configuration that all actors of a namespace world share.
 
     Attributes:
@@ -50,15 +50,15 @@ class Setting(VerdictCache):
         start_s: the time at the start, seconds since the epoch.
     """
 
-    scene: Scene
-    start: Records
+    scene: NamespaceScene
+    start: RecordMap
     start_s: float
     configuration: Configuration
     capabilities: Capabilities
     blobs: Mapping[str, bytes] = field(default_factory=dict)
     uploads: Mapping[str, PendingUpload] = field(default_factory=dict)
 
-    def open(self, port: Port, knows: Sequence[str]) -> tuple[Namespace, WorldClock, NamespaceHandle]:
+    def open(self, port: Port, knows: Sequence[str]) -> tuple[Namespace, StepDrivenClock, NamespaceHandle]:
         """Open the namespace for a process that has looked up the paths `knows` before the history begins.
 
         Returns:
@@ -66,7 +66,7 @@ class Setting(VerdictCache):
         """
         handle = LockingNamespaceHandle if self.scene.locks else NamespaceHandle
         database = handle(port, self.start)
-        clock = WorldClock(port, database, self.start_s, ticks=self.scene.later)
+        clock = StepDrivenClock(port, database, self.start_s, ticks=self.scene.later)
         environment = Environment(clock=clock, ids=port, runner=SerialRunner(), chance=SeededRandom(1))
         blobs = BlobStore(SimulatedStore(port, BLOBS, self.capabilities), "", port)
         user = port.name if port.name in self.scene.users else self.configuration.superuser
@@ -79,7 +79,7 @@ class Setting(VerdictCache):
         return namespace, clock, database
 
 
-def run_client(setting: Setting, script: Script, knows: Sequence[str], port: Port) -> None:
+def run_client(setting: NamespaceWorldSettings, script: Script, knows: Sequence[str], port: Port) -> None:
     """Run a client process: make the calls of a script, and record them; stop after a call with unknown outcome."""
     namespace, clock, _database = setting.open(port, knows)
     calls = NamespaceCalls(namespace, clock, setting.uploads)
@@ -96,7 +96,7 @@ def run_client(setting: Setting, script: Script, knows: Sequence[str], port: Por
             unpublished = args[1] if name in PUBLISH[:2] else unpublished
 
 
-def run_collector(setting: Setting, rounds: int, elects: bool, port: Port) -> None:
+def run_collector(setting: NamespaceWorldSettings, rounds: int, elects: bool, port: Port) -> None:
     """Run a garbage collector process for some rounds, while it is the elected leader.
 
     Args:
@@ -113,7 +113,7 @@ def run_collector(setting: Setting, rounds: int, elects: bool, port: Port) -> No
             continue
 
 
-def run_sweeper(setting: Setting, port: Port) -> None:
+def run_sweeper(setting: NamespaceWorldSettings, port: Port) -> None:
     """Run a sweeper process once: it records blobs that no file refers to as garbage."""
     namespace, _clock, _database = setting.open(port, ())
     try:

@@ -120,7 +120,7 @@ class NamespaceCalls:
         self.uploads[name] = PendingUpload(key=path[1:], upload_id=self._store.create_upload(path[1:]))
 
     def _upload(self, name: str, mark: str) -> None:
-        pending = self._pending(name)
+        pending = self._find_pending_upload(name)
         part = self._store.upload_part(pending.key, pending.upload_id, len(pending.parts) + 1, mark.encode())
         self.uploads[name] = replace(pending, parts=(*pending.parts, part))
 
@@ -133,7 +133,7 @@ class NamespaceCalls:
         Raises:
             UnavailableError: an earlier call could not upload a part, or the database has lost it; nothing happened.
         """
-        pending = self._pending(name)
+        pending = self._find_pending_upload(name)
         if not pending.parts:
             raise UnavailableError("no part was uploaded: there is nothing to complete", upload=name)
         try:
@@ -144,10 +144,10 @@ class NamespaceCalls:
             raise UnavailableError("a part is not there: there is nothing to complete", upload=name) from error
 
     def _abort(self, name: str) -> None:
-        pending = self._pending(name)
+        pending = self._find_pending_upload(name)
         self._store.abort_upload(pending.key, pending.upload_id)
 
-    def _pending(self, name: str) -> PendingUpload:
+    def _find_pending_upload(self, name: str) -> PendingUpload:
         if name not in self.uploads:
             raise NotFoundError("the upload was not started: there is nothing to end", upload=name)
         return self.uploads[name]
@@ -170,18 +170,18 @@ class NamespaceCalls:
             self._writers[writer].write(b"")
 
     def _sync(self, writer: str, mark: str) -> None:
-        self._end(writer, mark, lambda file: file.sync())
+        self._end_write(writer, mark, lambda file: file.sync())
 
     def _close(self, writer: str, mark: str) -> None:
-        self._end(writer, mark, lambda file: file.close())
+        self._end_write(writer, mark, lambda file: file.close())
 
     def _sync_surely(self, writer: str, mark: str) -> None:
-        _call_until_outcome_known(lambda: self._sync(writer, mark))
+        _retry_unknown_outcome_once(lambda: self._sync(writer, mark))
 
     def _close_surely(self, writer: str, mark: str) -> None:
-        _call_until_outcome_known(lambda: self._close(writer, mark))
+        _retry_unknown_outcome_once(lambda: self._close(writer, mark))
 
-    def _end(self, writer: str, mark: str, act: Callable[[FileWriter], object]) -> None:
+    def _end_write(self, writer: str, mark: str, act: Callable[[FileWriter], object]) -> None:
         if writer not in self._writers:
             raise errors.LeaseLostError("the file was not opened: there is nothing to close", writer=writer)
         file = self._writers[writer]
@@ -199,7 +199,7 @@ class NamespaceCalls:
         return self._namespace.recover_lease(path)
 
 
-def _call_until_outcome_known(call: Callable[[], None]) -> None:
+def _retry_unknown_outcome_once(call: Callable[[], None]) -> None:
     """Make a call; if nobody knows whether it took effect, make it once more."""
     try:
         call()

@@ -14,8 +14,8 @@ from holdfast.namespace.keys import ROOT_KEY, data_key, entry_name_in_key, lease
 from holdfast.namespace.other_records import DeletedTree, Upload
 from holdfast.transactions.base import Record
 from holdfast_checker.kernel.world import View
-from holdfast_checker.namespace.model import Node, Tree
-from holdfast_checker.simulated.database import DATABASE, DatabaseImage, Records
+from holdfast_checker.namespace.model import ModelNode, ModelTree
+from holdfast_checker.simulated.database import DATABASE, DatabaseState, RecordMap
 
 _decoded = lru_cache(maxsize=100_000)(decode_inode)
 
@@ -80,13 +80,13 @@ class NamespaceContents:
         return frozenset(one.blob for inode in self.inodes.values() for one in inode.extents if not one.inline)
 
     @cached_property
-    def lost_data(self) -> tuple[str, ...]:
+    def missing_inline_blobs(self) -> tuple[str, ...]:
         """The names of blobs that files refer to, whose bytes must be in the database, but are missing."""
         inline = [one.blob for inode in self.inodes.values() for one in inode.extents if one.inline]
         return tuple(blob for blob in inline if data_key(blob) not in self.records)
 
     @cached_property
-    def miscounts(self) -> tuple[str, ...]:
+    def wrong_quota_counters(self) -> tuple[str, ...]:
         """Descriptions of quota counters that differ from the actual numbers of names and bytes."""
         found = []
         for key, inode in self.inodes.items():
@@ -121,12 +121,12 @@ class NamespaceContents:
             yield from self.paths(self.inodes[key], (*path, entry_name_in_key(key).decode()), above | {inode.id})
 
 
-_KNOWN: dict[Records, NamespaceContents] = {}
+_KNOWN: dict[RecordMap, NamespaceContents] = {}
 
 
 def decode_contents(view: View) -> NamespaceContents:
     """Decode the records of a namespace in a state of the world; cached for equal records."""
-    records = cast("DatabaseImage", view.states[DATABASE]).records
+    records = cast("DatabaseState", view.states[DATABASE]).records
     if records not in _KNOWN:
         if len(_KNOWN) > 20_000:
             _KNOWN.clear()
@@ -134,18 +134,18 @@ def decode_contents(view: View) -> NamespaceContents:
     return _KNOWN[records]
 
 
-def tree_of_records(records: Records, blobs: Mapping[str, bytes]) -> Tree:
+def tree_of_records(records: RecordMap, blobs: Mapping[str, bytes]) -> ModelTree:
     """Convert the records and blobs of a namespace to the corresponding state of the sequential model."""
     contents = NamespaceContents(records.as_dict())
 
-    def node(inode: Inode) -> Node:
+    def node(inode: Inode) -> ModelNode:
         if inode.is_directory:
-            return Node(quota=inode.names_quota or 0, owner=inode.owner, mode=inode.mode)
+            return ModelNode(quota=inode.names_quota or 0, owner=inode.owner, mode=inode.mode)
         content = read_extents(contents, blobs, inode.extents).decode()
-        return Node(content, inode.writer, owner=inode.owner, mode=inode.mode)
+        return ModelNode(content, inode.writer, owner=inode.owner, mode=inode.mode)
 
     found = contents.paths(contents.inodes[ROOT_KEY])
-    return Tree(tuple(sorted(((path, node(inode)) for path, inode in found), key=lambda one: one[0])))
+    return ModelTree(tuple(sorted(((path, node(inode)) for path, inode in found), key=lambda one: one[0])))
 
 
 def read_extents(contents: NamespaceContents, blobs: Mapping[str, bytes], extents: Iterable[Extent]) -> bytes:

@@ -13,7 +13,7 @@ from typing import cast
 from holdfast.transactions.base import Commit, Outcome, Record, ScanPage, SnapshotReader
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import Port
-from holdfast_checker.simulated.database import DATABASE, DatabaseCopy, Records, SimulatedDatabase
+from holdfast_checker.simulated.database import DATABASE, DatabaseCopy, RecordMap, SimulatedDatabase
 from holdfast_checker.simulated.locks import LockingDatabase
 from holdfast_checker.simulated.server import CLOCK
 
@@ -27,7 +27,7 @@ class NamespaceHandle(SimulatedDatabase):
         start: the records at the start of every history (execution).
     """
 
-    def __init__(self, port: Port, start: Records) -> None:
+    def __init__(self, port: Port, start: RecordMap) -> None:
         super().__init__(port)
         self._start: DatabaseCopy | None = DatabaseCopy(start)
         self._polled: tuple[tuple[bytes, int], ...] = ()
@@ -75,7 +75,7 @@ class LockingNamespaceHandle(NamespaceHandle, LockingDatabase):
     """A `NamespaceHandle` on a database with locks, for operations that lock what they read."""
 
 
-class WorldClock:
+class StepDrivenClock:
     """The clock of one simulated process, whose sleep waits for other actors' steps instead of time.
 
     Args:

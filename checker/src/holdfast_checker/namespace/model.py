@@ -19,7 +19,7 @@ Path: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class ModelNode:
     """A directory or a file in the sequential model of a namespace.
 
     Attributes:
@@ -40,14 +40,14 @@ class Node:
         return self.content is None
 
     @property
-    def bits(self) -> int:
+    def permission_bits(self) -> int:
         if self.mode is not None:
             return self.mode
         return DIRECTORY_MODE if self.is_directory else FILE_MODE
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class ModelTree:
     """An immutable state of the sequential model of a namespace: its files and directories, writers and uploads.
 
     Attributes:
@@ -58,7 +58,7 @@ class Tree:
         mistaken: writers and uploads that have published bytes which a crash of the database has undone.
     """
 
-    nodes: tuple[tuple[Path, Node], ...]
+    nodes: tuple[tuple[Path, ModelNode], ...]
     silent: frozenset[str] = frozenset()
     uploads: tuple[tuple[str, Path], ...] = ()
     users: frozenset[str] = frozenset()
@@ -69,14 +69,14 @@ class RefusedError(Exception):
     """Raised by the model if an operation must fail; the message is the name of the error's class."""
 
 
-class MutableTree:
-    """A mutable copy of a `Tree`, which one operation of the model changes.
+class MutableModelTree:
+    """A mutable copy of a `ModelTree`, which one operation of the model changes.
 
     Attributes:
         user: name of the user that runs the operation; empty for the superuser.
     """
 
-    def __init__(self, tree: Tree, who: str) -> None:
+    def __init__(self, tree: ModelTree, who: str) -> None:
         self.user = who if who in tree.users else ""
         self._users = tree.users
         self.nodes = dict(tree.nodes)
@@ -84,11 +84,11 @@ class MutableTree:
         self.mistaken = tree.mistaken
         self.uploads = dict(tree.uploads)
 
-    def to_tree(self) -> Tree:
+    def to_tree(self) -> ModelTree:
         nodes = tuple(sorted(self.nodes.items(), key=lambda one: one[0]))
-        return Tree(nodes, self.silent, tuple(sorted(self.uploads.items())), self._users, self.mistaken)
+        return ModelTree(nodes, self.silent, tuple(sorted(self.uploads.items())), self._users, self.mistaken)
 
-    def find(self, path: Path) -> Node | None:
+    def find(self, path: Path) -> ModelNode | None:
         """Return the node at a path; None if there is none.
 
         Raises:
@@ -107,7 +107,7 @@ class MutableTree:
         """Check that the user has the permission bits `access` on the node at a path, else raise `RefusedError`."""
         node = self.nodes.get(path)
         if self.user and node is not None:
-            bits = node.bits >> 6 if node.owner == self.user else node.bits
+            bits = node.permission_bits >> 6 if node.owner == self.user else node.permission_bits
             if bits & access != access:
                 raise RefusedError("PermissionDeniedError")
 
@@ -115,7 +115,7 @@ class MutableTree:
         """Check that the user may remove a path from its directory, else raise `RefusedError`."""
         parent, node = self.nodes.get(path[:-1]), self.nodes.get(path)
         self.check_access(path[:-1], WRITE)
-        if self.user and parent is not None and node is not None and parent.bits & STICKY:
+        if self.user and parent is not None and node is not None and parent.permission_bits & STICKY:
             if self.user not in (parent.owner, node.owner):
                 raise RefusedError("PermissionDeniedError")
 
@@ -134,9 +134,9 @@ class MutableTree:
         """Create the missing parent directories of a path, if the user may write to the deepest existing one."""
         self.check_access(self.deepest_directory(path), WRITE | EXECUTE)
         for depth in range(1, len(path)):
-            self.nodes.setdefault(path[:depth], Node(owner=self.user))
+            self.nodes.setdefault(path[:depth], ModelNode(owner=self.user))
 
-    def check_quotas(self, before: dict[Path, Node]) -> None:
+    def check_quotas(self, before: dict[Path, ModelNode]) -> None:
         """Raise `RefusedError` if the operation has made a directory exceed its quota of names."""
         for path, node in self.nodes.items():
             if node.quota and len(self.subtree(path)) > node.quota:
@@ -144,7 +144,7 @@ class MutableTree:
                 if len(self.subtree(path)) > was or path not in before:
                     raise RefusedError("NamesQuotaExceededError")
 
-    def existing_node(self, path: Path) -> Node:
+    def existing_node(self, path: Path) -> ModelNode:
         """Return the node at a path, which must exist.
 
         Raises:
@@ -155,7 +155,7 @@ class MutableTree:
             raise RefusedError("PathNotFoundError")
         return found
 
-    def existing_file(self, path: Path, directory: str = "PathIsDirectoryError") -> Node:
+    def existing_file(self, path: Path, directory: str = "PathIsDirectoryError") -> ModelNode:
         """Return the file at a path, which must exist.
 
         Raises:
@@ -166,7 +166,7 @@ class MutableTree:
             raise RefusedError(directory)
         return found
 
-    def refuse_writer(self, node: Node) -> None:
+    def refuse_file_with_writer(self, node: ModelNode) -> None:
         if node.writer and node.writer not in self.silent:
             raise RefusedError("BeingWrittenError")
 
@@ -187,7 +187,7 @@ def split_path(path: object) -> Path:
     return tuple(one for one in cast("str", path).split("/") if one)
 
 
-def mkdirs(state: MutableTree, path: Path) -> object:
+def mkdirs(state: MutableModelTree, path: Path) -> object:
     """Create a directory and its missing parents in the model; return False if it exists already."""
     found = state.find(path)
     if found is not None:
@@ -195,11 +195,11 @@ def mkdirs(state: MutableTree, path: Path) -> object:
             raise RefusedError("PathExistsError")
         return False
     state.make_parents(path)
-    state.nodes[path] = Node(owner=state.user)
+    state.nodes[path] = ModelNode(owner=state.user)
     return True
 
 
-def delete(state: MutableTree, path: Path, recursive: bool = False) -> bool:
+def delete(state: MutableModelTree, path: Path, recursive: bool = False) -> bool:
     """Delete a file or directory from the model; return False if the path does not exist."""
     found = state.find(path)
     state.check_removal(path)
@@ -212,7 +212,7 @@ def delete(state: MutableTree, path: Path, recursive: bool = False) -> bool:
     return True
 
 
-def rename(state: MutableTree, source: Path, target: Path, overwrite: bool = False) -> None:
+def rename(state: MutableModelTree, source: Path, target: Path, overwrite: bool = False) -> None:
     """Rename a file or a directory with its subtree in the model."""
     moved, found = state.find(source), state.find(target)
     state.check_removal(source)
@@ -237,7 +237,7 @@ def rename(state: MutableTree, source: Path, target: Path, overwrite: bool = Fal
     state.nodes.update({target + one[len(source) :]: node for one, node in tree.items()})
 
 
-def list_entries(state: MutableTree, path: Path) -> object:
+def list_entries(state: MutableModelTree, path: Path) -> object:
     """Return the paths of a directory's entries in the model; for a file, its own path."""
     found = state.existing_node(path)
     if not found.is_directory:
@@ -246,7 +246,7 @@ def list_entries(state: MutableTree, path: Path) -> object:
     return tuple("/" + "/".join(one) for one in state.children(path))
 
 
-def walk(state: MutableTree, path: Path) -> object:
+def walk(state: MutableModelTree, path: Path) -> object:
     """Return all paths below a directory in the model; for a file, its own path."""
     found = state.existing_node(path)
     if not found.is_directory:
@@ -254,21 +254,21 @@ def walk(state: MutableTree, path: Path) -> object:
     return tuple("/" + "/".join(one) for one in state.subtree(path) if one != path)
 
 
-def set_mode(state: MutableTree, path: Path, mode: int) -> None:
+def set_mode(state: MutableModelTree, path: Path, mode: int) -> None:
     """Change the permission bits of a file or directory in the model."""
-    found = _node_of_owner(state, path)
+    found = _require_owned_node(state, path)
     state.nodes[path] = replace(found, mode=mode)
 
 
-def set_owner(state: MutableTree, path: Path, owner: str) -> None:
+def set_owner(state: MutableModelTree, path: Path, owner: str) -> None:
     """Change the owner of a file or directory in the model; only the superuser may."""
-    found = _node_of_owner(state, path)
+    found = _require_owned_node(state, path)
     if state.user:
         raise RefusedError("PermissionDeniedError")
     state.nodes[path] = replace(found, owner=owner)
 
 
-def _node_of_owner(state: MutableTree, path: Path) -> Node:
+def _require_owned_node(state: MutableModelTree, path: Path) -> ModelNode:
     """Return what has a path, if it belongs to the user."""
     found = state.existing_node(path)
     if state.user and found.owner != state.user:
@@ -276,7 +276,7 @@ def _node_of_owner(state: MutableTree, path: Path) -> Node:
     return found
 
 
-def set_quota(state: MutableTree, path: Path, names: int) -> None:
+def set_quota(state: MutableModelTree, path: Path, names: int) -> None:
     """Set the quota of a directory in the model: the maximum number of names in it."""
     found = state.existing_node(path)
     if not found.is_directory:
@@ -284,7 +284,7 @@ def set_quota(state: MutableTree, path: Path, names: int) -> None:
     state.nodes[path] = replace(found, quota=names)
 
 
-def create(state: MutableTree, path: Path, mark: str, overwrite: bool = False, writer: str = "") -> None:
+def create(state: MutableModelTree, path: Path, mark: str, overwrite: bool = False, writer: str = "") -> None:
     """Create a file with the content `mark` in the model; with `overwrite`, replace an existing one."""
     found = state.find(path)
     if found is None:
@@ -294,34 +294,34 @@ def create(state: MutableTree, path: Path, mark: str, overwrite: bool = False, w
         if found.is_directory:
             raise RefusedError("DirectoryInTheWayError")
         if not overwrite:
-            state.refuse_writer(found)
+            state.refuse_file_with_writer(found)
             raise RefusedError("PathExistsError")
         state.check_access(path, WRITE)
         state.check_removal(path)
-    state.nodes[path] = Node(mark, writer, owner=state.user)
+    state.nodes[path] = ModelNode(mark, writer, owner=state.user)
 
 
-def read(state: MutableTree, path: Path) -> object:
+def read(state: MutableModelTree, path: Path) -> object:
     """Return the content of a file in the model."""
     found = state.existing_file(path)
     state.check_access(path, READ)
     return found.content
 
 
-def publish_many(state: MutableTree, *files: tuple[str, str], overwrite: bool = False) -> None:
+def publish_many(state: MutableModelTree, *files: tuple[str, str], overwrite: bool = False) -> None:
     """Create several files, given as (path, content), in one step of the model."""
     for path, mark in files:
         create(state, split_path(path), mark, overwrite)
 
 
-def concat(state: MutableTree, target: Path, *sources: Path) -> None:
+def concat(state: MutableModelTree, target: Path, *sources: Path) -> None:
     """Append the contents of source files to a target file in the model, and delete the sources."""
     node = state.existing_file(target)
-    state.refuse_writer(node)
+    state.refuse_file_with_writer(node)
     text = node.content or ""
     for source in sources:
         one = state.existing_file(source)
-        state.refuse_writer(one)
+        state.refuse_file_with_writer(one)
         if not one.content:
             raise RefusedError("InvalidRequestError")
         text += one.content
@@ -330,14 +330,14 @@ def concat(state: MutableTree, target: Path, *sources: Path) -> None:
     state.nodes[target] = replace(node, content=text, writer="")
 
 
-def append(state: MutableTree, path: Path, writer: str) -> None:
+def append(state: MutableModelTree, path: Path, writer: str) -> None:
     """Open a file of the model for appending: give its lease to a writer."""
     node = state.existing_file(path, "DirectoryInTheWayError")
-    state.refuse_writer(node)
+    state.refuse_file_with_writer(node)
     state.nodes[path] = replace(node, writer=writer)
 
 
-def publish(state: MutableTree, writer: str, mark: str, closes: bool) -> None:
+def append_by_writer(state: MutableModelTree, writer: str, mark: str, closes: bool) -> None:
     """Append `mark` to the file whose lease the writer holds in the model; end the lease if `closes` is true."""
     path = state.leased_file(writer)
     node = state.nodes[path]
@@ -345,37 +345,37 @@ def publish(state: MutableTree, writer: str, mark: str, closes: bool) -> None:
     state.silent -= {writer}
 
 
-def renew(state: MutableTree, writer: str) -> None:
+def renew_lease(state: MutableModelTree, writer: str) -> None:
     """Renew the lease of a writer in the model."""
     if writer in state.silent:
         state.leased_file(writer)
         state.silent -= {writer}
 
 
-def believe(state: MutableTree, writer: str) -> None:
+def believe(state: MutableModelTree, writer: str) -> None:
     """Record in the model that a crash of the database has undone bytes which a writer or an upload had published."""
     state.mistaken |= {writer}
 
 
-def recover(state: MutableTree, path: Path) -> object:
+def recover(state: MutableModelTree, path: Path) -> object:
     """End the lease of a file in the model, regardless of its holder."""
     state.nodes[path] = replace(state.existing_file(path), writer="")
     return True
 
 
-def collect(state: MutableTree) -> None:
+def collect(state: MutableModelTree) -> None:
     """End the expired leases in the model, as the garbage collector does."""
     for path, node in state.nodes.items():
         if node.writer in state.silent:
             state.nodes[path] = replace(node, writer="")
 
 
-def later(state: MutableTree) -> None:
+def later(state: MutableModelTree) -> None:
     """Let so much time pass in the model that every lease may expire."""
     state.silent |= {node.writer for node in state.nodes.values() if node.writer}
 
 
-def start_upload(state: MutableTree, path: Path, name: str) -> None:
+def start_upload(state: MutableModelTree, path: Path, name: str) -> None:
     """Start a multipart upload to a path in the model."""
     found = state.find(path)
     if found is not None and found.is_directory:
@@ -383,12 +383,12 @@ def start_upload(state: MutableTree, path: Path, name: str) -> None:
     state.uploads[name] = path
 
 
-def upload(state: MutableTree, name: str, mark: str) -> None:
+def upload(state: MutableModelTree, name: str, mark: str) -> None:
     """Upload a part in the model: this changes nothing, since only `complete` names the parts of the file."""
     _path_of_pending_upload(state, name)
 
 
-def complete(state: MutableTree, name: str, content: str) -> None:
+def complete(state: MutableModelTree, name: str, content: str) -> None:
     """Complete an upload in the model: it becomes a file with the given content."""
     path = _path_of_pending_upload(state, name)
     if name in state.mistaken:
@@ -400,12 +400,12 @@ def complete(state: MutableTree, name: str, content: str) -> None:
     del state.uploads[name]
 
 
-def abort(state: MutableTree, name: str) -> None:
+def abort(state: MutableModelTree, name: str) -> None:
     """Abort an upload in the model; do nothing if there is none."""
     state.uploads.pop(name, None)
 
 
-def _path_of_pending_upload(state: MutableTree, name: str) -> Path:
+def _path_of_pending_upload(state: MutableModelTree, name: str) -> Path:
     if name not in state.uploads:
         raise RefusedError("NotFoundError")
     return state.uploads[name]
@@ -422,20 +422,20 @@ _OPERATIONS: dict[str, Callable[..., object]] = {
     "delete_tree": partial(delete, recursive=True),
     "replace": partial(rename, overwrite=True),
     "list": list_entries,
-    "sync": partial(publish, closes=False),
-    "sync_surely": partial(publish, closes=False),
-    "close": partial(publish, closes=True),
-    "close_surely": partial(publish, closes=True),
-    "write": renew,
+    "sync": partial(append_by_writer, closes=False),
+    "sync_surely": partial(append_by_writer, closes=False),
+    "close": partial(append_by_writer, closes=True),
+    "close_surely": partial(append_by_writer, closes=True),
+    "write": renew_lease,
     "publish": publish_many,
     "put_all": partial(publish_many, overwrite=True),
 }
 
 
 def apply_to_model(state: Hashable, operation: Operation) -> tuple[Hashable, object]:
-    """Apply an operation to a state (`Tree`) of the model; return the new state, and the operation's answer."""
-    before = cast("Tree", state)
-    after = MutableTree(before, operation.who)
+    """Apply an operation to a state (`ModelTree`) of the model; return the new state, and the operation's answer."""
+    before = cast("ModelTree", state)
+    after = MutableModelTree(before, operation.who)
     try:
         args = (split_path(one) if isinstance(one, str) and one.startswith("/") else one for one in operation.args)
         answer = _OPERATIONS[operation.name](after, *args)

@@ -11,7 +11,7 @@ from holdfast_checker.histories.history import HISTORY
 from holdfast_checker.kernel.world import View
 from holdfast_checker.namespace.actors import BLOBS
 from holdfast_checker.namespace.contents import NamespaceContents, decode_contents
-from holdfast_checker.narrative.sentences import Weight
+from holdfast_checker.narrative.sentences import CallImportance
 from holdfast_checker.simulated.narration import DatabaseWords, SentenceTemplate
 
 _KINDS = {
@@ -75,12 +75,12 @@ NARRATOR = DatabaseWords(
     calls={
         (HISTORY, "invoke"): SentenceTemplate("is asked to", 1, " {2}"),
         (BLOBS, "put"): SentenceTemplate("writes the blob", 0),
-        (BLOBS, "get"): SentenceTemplate("reads the blob", 0, weight=Weight.SMALL),
-        (BLOBS, "head"): SentenceTemplate("looks at the blob", 0, weight=Weight.SMALL),
+        (BLOBS, "get"): SentenceTemplate("reads the blob", 0, weight=CallImportance.SMALL),
+        (BLOBS, "head"): SentenceTemplate("looks at the blob", 0, weight=CallImportance.SMALL),
         (BLOBS, "delete"): SentenceTemplate("deletes the blob", 0),
         (BLOBS, "delete_many"): SentenceTemplate("deletes the blobs", 0),
-        (BLOBS, "list_page"): SentenceTemplate("lists all blobs", weight=Weight.SMALL),
-        (BLOBS, "list_uploads_page"): SentenceTemplate("lists unfinished blobs", weight=Weight.SMALL),
+        (BLOBS, "list_page"): SentenceTemplate("lists all blobs", weight=CallImportance.SMALL),
+        (BLOBS, "list_uploads_page"): SentenceTemplate("lists unfinished blobs", weight=CallImportance.SMALL),
         (BLOBS, "abort_upload"): SentenceTemplate("deletes the unfinished blob", 0),
     },
     say=lambda value: value.replace("_", " ") if isinstance(value, str) and "/" not in value else None,

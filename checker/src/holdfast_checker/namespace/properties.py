@@ -18,13 +18,13 @@ from holdfast_checker.histories.history import Operation, Outcome, recorded_oper
 from holdfast_checker.histories.linearizable import Model, client_operations, judge_with_crashes, lossy_crashes
 from holdfast_checker.kernel.calls import canonical_key
 from holdfast_checker.kernel.world import View
-from holdfast_checker.namespace.actors import BLOBS, Setting
+from holdfast_checker.namespace.actors import BLOBS, NamespaceWorldSettings
 from holdfast_checker.namespace.calls import PUBLISH
 from holdfast_checker.namespace.contents import NamespaceContents, decode_contents, read_extents, tree_of_records
-from holdfast_checker.namespace.model import Node, Tree, apply_to_model, split_path
-from holdfast_checker.simulated.database import DATABASE, DatabaseCopy, DatabaseImage, Records
+from holdfast_checker.namespace.model import ModelNode, ModelTree, apply_to_model, split_path
+from holdfast_checker.simulated.database import DATABASE, DatabaseCopy, DatabaseState, RecordMap
 from holdfast_checker.simulated.memory import RestorableStore, StoreSnapshot
-from holdfast_checker.simulated.time import CountingIds, StillClock
+from holdfast_checker.simulated.time import CountingIds, ManualClock
 from holdfast_checker.transactions.properties import CRASHED, goal_for_operations
 
 
@@ -33,19 +33,21 @@ def _blobs_in_store(view: View) -> StoreSnapshot:
 
 
 # --- N1, N3, N5 -------------------------------------------------------------------------------------------------------
-def _judge_tree_structure(setting: Setting, before: View, after: View, actor: str) -> str | None:
+def _judge_tree_structure(setting: NamespaceWorldSettings, before: View, after: View, actor: str) -> str | None:
     return "; ".join(decode_contents(after).structure_faults) or None
 
 
-def _judge_file_bytes(setting: Setting, before: View, after: View, actor: str) -> str | None:
+def _judge_file_bytes(setting: NamespaceWorldSettings, before: View, after: View, actor: str) -> str | None:
     contents, objects = decode_contents(after), _blobs_in_store(after).objects
-    lost = sorted([*contents.lost_data, *(blob for blob in contents.blobs if f"{FOLDER}{blob}" not in objects)])
+    lost = sorted(
+        [*contents.missing_inline_blobs, *(blob for blob in contents.blobs if f"{FOLDER}{blob}" not in objects)]
+    )
     return f"the bytes of files are missing: {', '.join(lost)}" if lost else None
 
 
-def _judge_quota_counters(setting: Setting, before: View, after: View, actor: str) -> str | None:
+def _judge_quota_counters(setting: NamespaceWorldSettings, before: View, after: View, actor: str) -> str | None:
     contents = decode_contents(after)
-    return "; ".join(contents.miscounts) or _describe_exceeded_quota(decode_contents(before), contents)
+    return "; ".join(contents.wrong_quota_counters) or _describe_exceeded_quota(decode_contents(before), contents)
 
 
 def _describe_exceeded_quota(before: NamespaceContents, after: NamespaceContents) -> str | None:
@@ -60,7 +62,7 @@ def _describe_exceeded_quota(before: NamespaceContents, after: NamespaceContents
 
 
 # --- N2 ---------------------------------------------------------------------------------------------------------------
-def _judge_linearizability(setting: Setting, view: View) -> str | None:
+def _judge_linearizability(setting: NamespaceWorldSettings, view: View) -> str | None:
     operations, crashes = client_operations(recorded_operations(view)), lossy_crashes(recorded_operations(view))
     last = max((one.ended or one.invoked for one in operations), default=0)
     blobs = {key: one.data for key, one in _blobs_in_store(view).objects.items()}
@@ -70,12 +72,12 @@ def _judge_linearizability(setting: Setting, view: View) -> str | None:
         uploads = tuple((name, split_path(pending.key)) for name, pending in sorted(setting.uploads.items()))
         initial = replace(tree_of_records(setting.start, setting.blobs), uploads=uploads, users=setting.scene.users)
         model = Model(initial=initial, apply=apply_to_model)
-        return judge_with_crashes([*operations, *final], crashes, model, _undo_operation) or None
+        return judge_with_crashes([*operations, *final], crashes, model, _convert_undone_operation) or None
 
-    return setting.judge_once(canonical_key((operations, crashes, [one.value for one in final])), judge)
+    return setting.get_cached_verdict(canonical_key((operations, crashes, [one.value for one in final])), judge)
 
 
-def _undo_operation(operation: Operation) -> Operation | None:
+def _convert_undone_operation(operation: Operation) -> Operation | None:
     """Return the model's operation for one that a crash has undone: the writer believes it published its bytes."""
     if operation.name not in (*PUBLISH, "upload"):
         return None
@@ -102,16 +104,18 @@ def _reads_of_whole_final_tree(last: int, contents: NamespaceContents, blobs: Ma
 
 
 # --- leftovers --------------------------------------------------------------------------------------------------------
-def _judge_leftovers(setting: Setting, view: View) -> str | None:
+def _judge_garbage_collection(setting: NamespaceWorldSettings, view: View) -> str | None:
     """Run the shipped garbage collector at the end: once for trees and leases, once for the garbage of that."""
-    records, image = cast("DatabaseImage", view.states[DATABASE]).records, _blobs_in_store(view)
+    records, image = cast("DatabaseState", view.states[DATABASE]).records, _blobs_in_store(view)
     key = (records.keys, tuple((one.value, one.number) for one in records.records), image.key)  # without versions
-    return setting.judge_once(key, lambda: _describe_leftovers_after_collection(setting, records, image))
+    return setting.get_cached_verdict(key, lambda: _describe_leftovers_after_collection(setting, records, image))
 
 
-def _describe_leftovers_after_collection(setting: Setting, records: Records, image: StoreSnapshot) -> str | None:
+def _describe_leftovers_after_collection(
+    setting: NamespaceWorldSettings, records: RecordMap, image: StoreSnapshot
+) -> str | None:
     database = DatabaseCopy(records)
-    clock = StillClock(setting.start_s)
+    clock = ManualClock(setting.start_s)
     store = RestorableStore(clock=clock, ids=CountingIds())
     store.restore(image)
     blobs = BlobStore(store, "", CountingIds())
@@ -124,17 +128,17 @@ def _describe_leftovers_after_collection(setting: Setting, records: Records, ima
     return _find_leftovers(database, store, before, leaves_blobs)
 
 
-def _tree_or_none(records: Records, image: StoreSnapshot) -> Tree | None:
+def _tree_or_none(records: RecordMap, image: StoreSnapshot) -> ModelTree | None:
     """Return the state of the model, without writers; None if bytes are missing."""
     try:
         found = tree_of_records(records, {key: one.data for key, one in image.objects.items()})
     except KeyError:
         return None
-    return Tree(tuple((path, Node(node.content, quota=node.quota)) for path, node in found.nodes))
+    return ModelTree(tuple((path, ModelNode(node.content, quota=node.quota)) for path, node in found.nodes))
 
 
 def _find_leftovers(
-    database: DatabaseCopy, store: RestorableStore, before: Tree | None, leaves_blobs: bool
+    database: DatabaseCopy, store: RestorableStore, before: ModelTree | None, leaves_blobs: bool
 ) -> str | None:
     contents = NamespaceContents(database.records.as_dict())
     found = []
@@ -185,7 +189,7 @@ RULES: Mapping[str, Rule] = index_by_name(
         "nothing left over",
         "Once all is done, two runs of the collector, days later, leave no deleted tree, no lease of the dead, no "
         "garbage and no counter of nothing, and lose nothing that is visible.",
-        end=_judge_leftovers,
+        end=_judge_garbage_collection,
     ),
 )
 

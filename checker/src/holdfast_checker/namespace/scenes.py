@@ -7,12 +7,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast_checker.framework import subject
-from holdfast_checker.framework.scene_files import Calls, SceneFields, add_faults, parse_script, read_scenes, vary_fault
+from holdfast_checker.framework.scene_files import (
+    Calls,
+    SceneFields,
+    add_faults,
+    iter_single_fault_scenes,
+    parse_script,
+    read_scenes,
+)
 from holdfast_checker.framework.subject import index_by_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene(subject.Scene):
+class NamespaceScene(subject.Scene):
     """The declaration of a simulated world of a namespace: its clients, background processes, and faults.
 
     Attributes:
@@ -46,14 +53,14 @@ class Scene(subject.Scene):
     is_large: bool = False
 
 
-def _make_scene(name: str, fields: SceneFields) -> Scene:
-    """Create a scene from the section of a scene file: fields of `Scene`, and actors with their calls.
+def _make_scene(name: str, fields: SceneFields) -> NamespaceScene:
+    """Create a scene from the section of a scene file: fields of `NamespaceScene`, and actors with their calls.
 
     ``knows`` names actors with their paths.
     """
     start, knows = _parse_calls(fields.pop("start", "")), fields.pop("knows", None)
-    taken = fields.take_fields(Scene)
-    return Scene(
+    taken = fields.take_fields(NamespaceScene)
+    return NamespaceScene(
         name=name,
         start=start,
         knows=None if knows is None else {who: tuple(paths) for who, *paths in parse_script(knows)},
@@ -64,10 +71,10 @@ def _make_scene(name: str, fields: SceneFields) -> Scene:
 
 def _parse_calls(text: str) -> Calls:
     """Return calls whose arguments are texts, apart from quotas, and modes, which are octal."""
-    return tuple(tuple(_argument_parser(*call)) for call in parse_script(text))
+    return tuple(tuple(_parse_call_arguments(*call)) for call in parse_script(text))
 
 
-def _argument_parser(kind: str, *args: Any) -> list[Any]:
+def _parse_call_arguments(kind: str, *args: Any) -> list[Any]:
     if kind == "set_mode":
         return [kind, args[0], int(str(args[1]), 8)]
     if kind in ("publish", "put_all"):  # files, each as its path and what it holds
@@ -75,15 +82,21 @@ def _argument_parser(kind: str, *args: Any) -> list[Any]:
     return [kind, *(args if kind == "set_quota" else map(str, args))]
 
 
-SCENES: Mapping[str, Scene] = read_scenes("holdfast_checker.namespace", _make_scene)
+SCENES: Mapping[str, NamespaceScene] = read_scenes("holdfast_checker.namespace", _make_scene)
 """The quick scenes."""
 
 _FAULTLESS = [scene for scene in SCENES.values() if not scene.budgets and not scene.crashes]
 
-SMALL: Mapping[str, Scene] = index_by_name(
-    *(one for scene in _FAULTLESS for one in (vary_fault(scene) if scene.is_large else [add_faults(scene)]))
+SMALL: Mapping[str, NamespaceScene] = index_by_name(
+    *(
+        one
+        for scene in _FAULTLESS
+        for one in (iter_single_fault_scenes(scene) if scene.is_large else [add_faults(scene)])
+    )
 )
 """Larger scenes, with faults: all kinds in each history; in the largest scenes, one kind at a time."""
 
-LARGEST: Mapping[str, Scene] = index_by_name(*(add_faults(one, "all-faults") for one in _FAULTLESS if one.is_large))
+LARGEST: Mapping[str, NamespaceScene] = index_by_name(
+    *(add_faults(one, "all-faults") for one in _FAULTLESS if one.is_large)
+)
 """The largest scenes, with all kinds of faults in each history: half a minute each, only if they are named."""

@@ -12,18 +12,25 @@ from holdfast_checker.framework.subject import GoalTracker, Subject, properties_
 from holdfast_checker.histories.history import HISTORY, Recorder
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.world import Actor, World
-from holdfast_checker.namespace.actors import BLOBS, Setting, let_leases_expire, run_client, run_collector, run_sweeper
+from holdfast_checker.namespace.actors import (
+    BLOBS,
+    NamespaceWorldSettings,
+    let_leases_expire,
+    run_client,
+    run_collector,
+    run_sweeper,
+)
 from holdfast_checker.namespace.calls import NamespaceCalls
 from holdfast_checker.namespace.contents import tree_of_records
 from holdfast_checker.namespace.narration import NARRATOR
 from holdfast_checker.namespace.properties import GOALS, RULES
-from holdfast_checker.namespace.scenes import LARGEST, SCENES, SMALL, Scene
-from holdfast_checker.simulated.database import DATABASE, DatabaseCopy, Records
+from holdfast_checker.namespace.scenes import LARGEST, SCENES, SMALL, NamespaceScene
+from holdfast_checker.simulated.database import DATABASE, DatabaseCopy, RecordMap
 from holdfast_checker.simulated.locks import LockableDatabase, WaitableDatabase
 from holdfast_checker.simulated.memory import RestorableStore, StoreSnapshot
-from holdfast_checker.simulated.server import CLOCK, TimeSource, numbered_name, server_actors
+from holdfast_checker.simulated.server import CLOCK, SharedClockResource, numbered_name, server_actors
 from holdfast_checker.simulated.store import StoreResource
-from holdfast_checker.simulated.time import CountingIds, StillClock
+from holdfast_checker.simulated.time import CountingIds, ManualClock
 
 _START_S = 1_800_000_000.0
 _OLD_S = 10 * 24 * 3600.0
@@ -33,7 +40,7 @@ _JUMP_S = 30 * 60.0
 """How much time passes at once: every lease and every mark expires."""
 
 
-def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
+def build_world(scene: NamespaceScene, tracker: GoalTracker | None = None) -> World:
     """Build the simulated world of a namespace that a scene declares.
 
     Args:
@@ -69,7 +76,7 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
         resources={
             DATABASE: database(setting.start.as_dict(), crashes=scene.crashes),
             BLOBS: resource,
-            CLOCK: TimeSource(_START_S, _JUMP_S),
+            CLOCK: SharedClockResource(_START_S, _JUMP_S),
             HISTORY: Recorder(),
         },
         properties=properties_of_scene(scene, RULES, setting, tracker),
@@ -78,12 +85,14 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
     )
 
 
-def _object_store_time_s(scene: Scene, actor: str) -> float:
+def _object_store_time_s(scene: NamespaceScene, actor: str) -> float:
     """Return the time of the object store when an actor writes to it: for a sweep, what was there before is old."""
     return _START_S if scene.is_slow and actor in scene.scripts else _START_S + _OLD_S
 
 
-def _run_calls_before_history(scene: Scene, resource: StoreResource) -> tuple[Setting, StoreSnapshot]:
+def _run_calls_before_history(
+    scene: NamespaceScene, resource: StoreResource
+) -> tuple[NamespaceWorldSettings, StoreSnapshot]:
     """Run the calls that precede every history on a real namespace; return the actors' setting and the blobs."""
     configuration = Configuration(
         name="world",
@@ -92,9 +101,9 @@ def _run_calls_before_history(scene: Scene, resource: StoreResource) -> tuple[Se
         inline_bytes=1024 if scene.inline else 0,
         safety_age_s=24 * 3600,
     )
-    clock, ids = StillClock(_START_S), CountingIds()
+    clock, ids = ManualClock(_START_S), CountingIds()
     store = RestorableStore(clock=clock, ids=ids)
-    database = DatabaseCopy(Records())
+    database = DatabaseCopy(RecordMap())
     create_namespace(database, configuration, int(_START_S * 1000))
     environment = Environment(clock=clock, ids=ids, runner=SerialRunner(), chance=SeededRandom(1))
     namespace = Namespace(database, BlobStore(store, "", ids), configuration, environment, user="root")
@@ -103,7 +112,7 @@ def _run_calls_before_history(scene: Scene, resource: StoreResource) -> tuple[Se
         calls.execute_by_name(name, *args)
     namespace.collect()
     image = store.take_snapshot()
-    setting = Setting(
+    setting = NamespaceWorldSettings(
         scene=scene,
         start=database.records,
         start_s=_START_S,

@@ -16,7 +16,7 @@ from holdfast_checker.kernel.counterexample import ReplayedExecution
 from holdfast_checker.kernel.world import DIES, View
 
 
-class Weight(enum.IntEnum):
+class CallImportance(enum.IntEnum):
     """How important a call is in the description of a counterexample."""
 
     READ = 0
@@ -77,7 +77,7 @@ class CallPhrase:
     things: tuple[str, ...] = ()
     plural: str = ""
     tail: str = ""
-    weight: Weight = Weight.WORK
+    weight: CallImportance = CallImportance.WORK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +133,7 @@ def split_passages(history: ReplayedExecution, narrator: Narrator) -> list[Passa
         if last is None or last.actor != event.actor or last.fault is not None:
             found.append([])
         found[-1].append(DescribedCall(event, narrator.act(event)))
-    if found and any(moment.act.weight is Weight.WORK for moment in found[-1][:-1]):
+    if found and any(moment.act.weight is CallImportance.WORK for moment in found[-1][:-1]):
         found[-1:] = [found[-1][:-1], found[-1][-1:]]
     return found
 
@@ -159,7 +159,7 @@ def describe_call(moment: DescribedCall, narrator: Narrator) -> str:
 def _describe_calls(part: Passage) -> str:
     """Describe an actor's consecutive calls without faults: the important ones in words, others by their number."""
     weight = max(moment.act.weight for moment in part)
-    if weight is Weight.READ:
+    if weight is CallImportance.READ:
         return f"reads ({len(part)} call{'s' if len(part) > 1 else ''})"
     alike: dict[tuple[str, str, str], list[CallPhrase]] = {}
     told = [moment.act for moment in part if moment.act.weight == weight]

@@ -21,7 +21,7 @@ _TEXT = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToldCall:
+class DetailedCall:
     """One call of a story, with all details.
 
     Attributes:
@@ -51,7 +51,7 @@ class Sentence:
 
     number: int
     text: str
-    calls: tuple[ToldCall, ...]
+    calls: tuple[DetailedCall, ...]
     holds: Mapping[str, str]
     changes: tuple[str, ...]
 
@@ -133,7 +133,7 @@ def tell_story(world: World, counterexample: Counterexample, narrator: Narrator)
             Sentence(
                 number=number,
                 text=tell_passage(passage, narrator),
-                calls=tuple(_to_told_call(moment, narrator) for moment in passage),
+                calls=tuple(_make_detailed_call(moment, narrator) for moment in passage),
                 holds=holds,
                 changes=tuple(title for title, text in holds.items() if before.get(title) != text),
             )
@@ -156,9 +156,9 @@ def tell_story(world: World, counterexample: Counterexample, narrator: Narrator)
 
 
 # --- calls in full ----------------------------------------------------------------------------------------------------
-def _to_told_call(moment: DescribedCall, narrator: Narrator) -> ToldCall:
+def _make_detailed_call(moment: DescribedCall, narrator: Narrator) -> DetailedCall:
     event = moment.event
-    return ToldCall(
+    return DetailedCall(
         number=event.number,
         actor=event.actor,
         resource=event.call.resource,
@@ -193,7 +193,7 @@ def _to_json_value(value: object) -> object:
     return str(value)
 
 
-def _format_call_in_full(call: ToldCall) -> str:
+def _format_call_in_full(call: DetailedCall) -> str:
     arguments = ", ".join(map(_shorten_value, call.arguments))
     way = f" [{call.label}]" if call.label else ""
     return f"{call.actor}: {call.resource}.{call.operation}({arguments}) = {_shorten_value(call.reply)}{way}"

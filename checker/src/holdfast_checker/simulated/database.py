@@ -27,7 +27,7 @@ _DURABLE = "durable"
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
+class RecordMap:
     """An immutable, hashable map of database records, sorted by key."""
 
     keys: tuple[bytes, ...] = ()
@@ -39,7 +39,7 @@ class Records:
 
 
 @dataclass(frozen=True, slots=True)
-class DatabaseImage:
+class DatabaseState:
     """The immutable state of a simulated transaction database: its records, late commits, and undoable commits.
 
     Attributes:
@@ -48,16 +48,16 @@ class DatabaseImage:
         unsaved: what the records were before each commit that a crash may undo, the oldest first.
     """
 
-    records: Records
+    records: RecordMap
     late: tuple[tuple[int, tuple[Commit, ...]], ...] = ()
     crashes: int = 0
-    unsaved: tuple[Records, ...] = ()
+    unsaved: tuple[RecordMap, ...] = ()
 
 
-def to_records(found: Mapping[bytes, Record]) -> Records:
-    """Convert a mapping of database records to the immutable, hashable `Records`."""
+def make_record_map(found: Mapping[bytes, Record]) -> RecordMap:
+    """Convert a mapping of database records to the immutable, hashable `RecordMap`."""
     keys = tuple(sorted(found))
-    return Records(keys, tuple(found[key] for key in keys))
+    return RecordMap(keys, tuple(found[key] for key in keys))
 
 
 class DatabaseResource:
@@ -72,13 +72,13 @@ class DatabaseResource:
     """
 
     def __init__(self, start: Mapping[bytes, Record], *, crashes: int = 0) -> None:
-        self._start = DatabaseImage(to_records(start), crashes=crashes)
+        self._start = DatabaseState(make_record_map(start), crashes=crashes)
 
-    def initial_state(self) -> DatabaseImage:
+    def initial_state(self) -> DatabaseState:
         return self._start
 
     def state_key(self, state: object) -> Hashable:
-        image = cast("DatabaseImage", state)
+        image = cast("DatabaseState", state)
         if self._start.crashes:
             return (image.records, canonical_key(image.late), image.crashes, image.unsaved)
         return (image.records, canonical_key(image.late)) if image.late else image.records
@@ -90,16 +90,19 @@ class DatabaseResource:
         return state
 
     def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
-        image = cast("DatabaseImage", state)
+        image = cast("DatabaseState", state)
         if call.operation == "get_many":
             records = image.records.as_dict()
             keys = cast("tuple[bytes, ...]", call.args[0])
             found = tuple((key, records[key]) for key in keys if key in records)
-            return [Alternative(state=image, reply=Reply(found)), failed_call(image)]
+            return [Alternative(state=image, reply=Reply(found)), make_failed_alternative(image)]
         if call.operation == "scan":
-            return [Alternative(state=image, reply=Reply(scan_records(image.records, *call.args))), failed_call(image)]
+            return [
+                Alternative(state=image, reply=Reply(scan_records(image.records, *call.args))),
+                make_failed_alternative(image),
+            ]
         if call.operation == "make_durable":
-            return [Alternative(state=replace(image, unsaved=())), failed_call(image)]
+            return [Alternative(state=replace(image, unsaved=())), make_failed_alternative(image)]
         if call.operation == "crash":
             return _crash_alternatives(image)
         if call.operation == "carry_out":
@@ -115,13 +118,13 @@ class DatabaseResource:
         except HoldfastError as error:
             return [Alternative(state=image, reply=Reply(error=error.with_traceback(None)))]
         done = _image_after_commit(image, after)
-        ways = [Alternative(state=done, reply=Reply(outcomes)), failed_call(image)]
+        ways = [Alternative(state=done, reply=Reply(outcomes)), make_failed_alternative(image)]
         if after != image.records:
             late = replace(image, late=tuple(sorted((*image.late, (base, commits)), key=lambda one: one[0])))
             ways += [
-                lost_reply(done, "reply lost", Fault.LOST_REPLY),
-                lost_reply(late, "reply lost, effect comes later", Fault.LOST_REPLY),
-                lost_reply(image, "request lost", Fault.FAILURE),
+                make_lost_reply_alternative(done, "reply lost", Fault.LOST_REPLY),
+                make_lost_reply_alternative(late, "reply lost, effect comes later", Fault.LOST_REPLY),
+                make_lost_reply_alternative(image, "request lost", Fault.FAILURE),
             ]
         return ways
 
@@ -147,7 +150,7 @@ class DatabaseResource:
         return found
 
 
-def commit_group(records: Records, commits: Sequence[Commit], base: int) -> tuple[Records, tuple[Outcome, ...]]:
+def commit_group(records: RecordMap, commits: Sequence[Commit], base: int) -> tuple[RecordMap, tuple[Outcome, ...]]:
     """Validate and apply a group of commits in one step; return the new records, and the outcome of each commit.
 
     Raises:
@@ -166,24 +169,24 @@ def commit_group(records: Records, commits: Sequence[Commit], base: int) -> tupl
     if not changes:
         return records, tuple(result.outcomes)
     after = {**before, **changes}
-    return to_records({key: one for key, one in after.items() if one is not None}), tuple(result.outcomes)
+    return make_record_map({key: one for key, one in after.items() if one is not None}), tuple(result.outcomes)
 
 
-def _apply_late_group(image: DatabaseImage, number: int) -> DatabaseImage:
+def _apply_late_group(image: DatabaseState, number: int) -> DatabaseState:
     """Apply a group of commits that arrives late at the simulated database; no actor learns the outcomes."""
     base, commits = image.late[number]
     after, _outcomes = commit_group(image.records, commits, base)
     return replace(_image_after_commit(image, after), late=(*image.late[:number], *image.late[number + 1 :]))
 
 
-def _image_after_commit(image: DatabaseImage, after: Records) -> DatabaseImage:
+def _image_after_commit(image: DatabaseState, after: RecordMap) -> DatabaseState:
     """Return the state after a commit; a crash may undo it, as long as there may be one."""
     if not image.crashes or after == image.records:
         return replace(image, records=after)
     return replace(image, records=after, unsaved=(*image.unsaved, image.records))
 
 
-def _crash_alternatives(image: DatabaseImage) -> list[Alternative]:
+def _crash_alternatives(image: DatabaseState) -> list[Alternative]:
     """Take away any number of the newest commits, and all that is on its way; reply with that number."""
     count, crashes = len(image.unsaved), image.crashes - 1
     kept = image.unsaved if crashes else ()
@@ -200,7 +203,7 @@ def _crash_alternatives(image: DatabaseImage) -> list[Alternative]:
     ]
 
 
-def scan_records(records: Records, start: object, end: object, limit: object, guards: object = ()) -> ScanPage:
+def scan_records(records: RecordMap, start: object, end: object, limit: object, guards: object = ()) -> ScanPage:
     """Return one page of the records in a range of keys, as `Backend.scan` does."""
     first = bisect.bisect_left(records.keys, cast("bytes", start))
     last = max(first, bisect.bisect_left(records.keys, cast("bytes", end)))
@@ -212,13 +215,13 @@ def scan_records(records: Records, start: object, end: object, limit: object, gu
 
 
 # --- what every simulated database does -------------------------------------------------------------------------------
-def failed_call(state: object) -> Alternative:
+def make_failed_alternative(state: object) -> Alternative:
     """Return the outcome of a call on a database that raises `UnavailableError` and has no effect."""
     error = UnavailableError("the database is not available: retry later")
     return Alternative(state=state, reply=Reply(error=error), label="fails", fault=Fault.FAILURE)
 
 
-def lost_reply(state: object, label: str, fault: Fault) -> Alternative:
+def make_lost_reply_alternative(state: object, label: str, fault: Fault) -> Alternative:
     """Return the outcome of a call on a database whose reply is lost: the caller gets an `OutcomeUnknownError`."""
     error = OutcomeUnknownError("the database did not answer: read before repeating")
     return Alternative(state=state, reply=Reply(error=error), label=label, fault=fault)
@@ -239,13 +242,13 @@ def range_accesses(first: object, last: object) -> Footprint:
 class DatabaseCopy(MemoryBackend):
     """An in-memory database that starts with given records, such as those at the end of a simulated history."""
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: RecordMap) -> None:
         super().__init__(CountingIds(1 << 44))
         self._records, self._keys = records.as_dict(), list(records.keys)
 
     @property
-    def records(self) -> Records:
-        return to_records(self._records)
+    def records(self) -> RecordMap:
+        return make_record_map(self._records)
 
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
         return super().get_many(sorted(keys))  # their order must not depend on that of a set
@@ -281,7 +284,9 @@ class SimulatedDatabase(Backend):
     def snapshot(self) -> Iterator[SnapshotReader]:
         """Yield a reader of all records, which were read in one step."""
         page = SimulatedDatabase.scan(self, *_EVERYTHING)
-        yield DatabaseCopy(Records(tuple(key for key, _ in page.records), tuple(record for _, record in page.records)))
+        yield DatabaseCopy(
+            RecordMap(tuple(key for key, _ in page.records), tuple(record for _, record in page.records))
+        )
 
     def make_durable(self) -> None:
         self._port.call(Call(DATABASE, "make_durable"))

@@ -21,10 +21,10 @@ from holdfast_checker.kernel.calls import Access, Alternative, Call, Footprint, 
 from holdfast_checker.kernel.world import Port
 from holdfast_checker.simulated.database import (
     DATABASE,
-    DatabaseImage,
     DatabaseResource,
+    DatabaseState,
     SimulatedDatabase,
-    failed_call,
+    make_failed_alternative,
     record_accesses,
 )
 
@@ -50,7 +50,7 @@ class RecordLock:
 
 
 @dataclass(frozen=True, slots=True)
-class LockedImage(DatabaseImage):
+class DatabaseStateWithLocks(DatabaseState):
     """The state of a database, with the locks of the transactions that have not ended."""
 
     locks: frozenset[RecordLock] = frozenset()
@@ -63,7 +63,7 @@ class LockedImage(DatabaseImage):
         """Check whether others' locks prevent `actor` from locking one of `keys` (True means an exclusive lock)."""
         return any(self.has_conflicting_lock(key, actor, exclusive=exclusive) for key, exclusive in keys.items())
 
-    def without(self, actor: str) -> LockedImage:
+    def without(self, actor: str) -> DatabaseStateWithLocks:
         """Return the state after the transaction of `actor` has ended and released its locks."""
         if all(one.holder != actor for one in self.locks):
             return self
@@ -80,7 +80,7 @@ class WaitableDatabase(DatabaseResource):
     def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
         if call.operation != "wait":
             return super().alternatives(state, call, actor)
-        records = cast("DatabaseImage", state).records.as_dict()
+        records = cast("DatabaseState", state).records.as_dict()
         seen = cast("tuple[tuple[bytes, int], ...]", call.args[0])
         is_same = all((records[key].version if key in records else 0) == version for key, version in seen)
         return [] if is_same else [Alternative(state=state)]
@@ -99,28 +99,28 @@ class LockableDatabase(WaitableDatabase):
     others an error.
     """
 
-    def initial_state(self) -> LockedImage:
+    def initial_state(self) -> DatabaseStateWithLocks:
         start = super().initial_state()
-        return LockedImage(start.records, crashes=start.crashes)
+        return DatabaseStateWithLocks(start.records, crashes=start.crashes)
 
     def state_key(self, state: object) -> Hashable:
-        return (super().state_key(state), cast("LockedImage", state).locks)
+        return (super().state_key(state), cast("DatabaseStateWithLocks", state).locks)
 
     def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
-        image = cast("LockedImage", state)
+        image = cast("DatabaseStateWithLocks", state)
         ways: Sequence[Alternative]
         if call.operation == "lock":
             ways = lock_alternatives(image, actor, *cast("tuple[bytes, bool]", call.args))
             if not ways:
-                return _wait_or_deadlock(image, actor)
-            return ways if ways[0].reply.value is None else [*ways, failed_call(image.without(actor))]
+                return _list_blocked_alternatives(image, actor)
+            return ways if ways[0].reply.value is None else [*ways, make_failed_alternative(image.without(actor))]
         if call.operation == "until_free":
             return [] if image.is_locked(dict(cast("_Locks", call.args[0])), actor) else [Alternative(state=image)]
         if call.operation == "release":
             return [Alternative(state=image.without(actor))]
         if call.operation == "apply":
             if image.is_locked(keys_of_commits(cast("tuple[Commit, ...]", call.args[0])), actor):
-                return _wait_or_deadlock(image, actor)
+                return _list_blocked_alternatives(image, actor)
             ways = super().alternatives(image.without(actor), _commit_in_call(call), actor)
             return [way for way in ways if way.label != _LATE]  # a transaction ends with its connection
         if call.operation == "commit_group":
@@ -154,10 +154,10 @@ class LockableDatabase(WaitableDatabase):
         return found
 
     def state_after_death(self, state: object, actor: str) -> object:
-        return cast("LockedImage", state).without(actor)
+        return cast("DatabaseStateWithLocks", state).without(actor)
 
 
-def lock_alternatives(image: LockedImage, actor: str, key: bytes, exclusive: bool) -> list[Alternative]:
+def lock_alternatives(image: DatabaseStateWithLocks, actor: str, key: bytes, exclusive: bool) -> list[Alternative]:
     """Return the outcomes of a call that locks and reads a record; an empty list if the actor must wait.
 
     The reply is the record. If the record does not exist, the reply is None, and nothing is locked."""
@@ -170,7 +170,7 @@ def lock_alternatives(image: LockedImage, actor: str, key: bytes, exclusive: boo
     return [Alternative(state=locked, reply=Reply(record))]
 
 
-def _wait_or_deadlock(image: LockedImage, actor: str) -> list[Alternative]:
+def _list_blocked_alternatives(image: DatabaseStateWithLocks, actor: str) -> list[Alternative]:
     """Return the results for an actor that must wait for a lock: a deadlock error if it already holds locks."""
     ended = image.without(actor)
     if ended is image:

@@ -13,8 +13,8 @@ from holdfast.transactions.base import Commit, Committed, Conflict, Record, Scan
 from holdfast_checker.histories.history import HISTORY, Outcome
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.world import View
-from holdfast_checker.narrative.sentences import CallEvent, CallPhrase, Narrator, Weight
-from holdfast_checker.simulated.database import DATABASE, DatabaseImage
+from holdfast_checker.narrative.sentences import CallEvent, CallImportance, CallPhrase, Narrator
+from holdfast_checker.simulated.database import DATABASE, DatabaseState
 from holdfast_checker.simulated.server import CLOCK
 
 
@@ -33,24 +33,24 @@ class SentenceTemplate:
     verb: str
     things: int | None = None
     tail: str = ""
-    weight: Weight = Weight.WORK
+    weight: CallImportance = CallImportance.WORK
 
 
 DATABASE_CALLS: Mapping[tuple[str, str], SentenceTemplate] = {
-    (DATABASE, "get_many"): SentenceTemplate("reads", 0, " ({reply})", Weight.SMALL),
-    (DATABASE, "scan"): SentenceTemplate("scans", 0, " ({reply})", Weight.SMALL),
+    (DATABASE, "get_many"): SentenceTemplate("reads", 0, " ({reply})", CallImportance.SMALL),
+    (DATABASE, "scan"): SentenceTemplate("scans", 0, " ({reply})", CallImportance.SMALL),
     (DATABASE, "commit_group"): SentenceTemplate("commits", 0, ", which {reply}"),
     (DATABASE, "apply"): SentenceTemplate("commits", 0, ", which {reply}"),
-    (DATABASE, "lock"): SentenceTemplate("locks", 0, weight=Weight.SMALL),
-    (DATABASE, "until_free"): SentenceTemplate("waits for locks on", 0, weight=Weight.SMALL),
-    (DATABASE, "release"): SentenceTemplate("releases its locks", weight=Weight.SMALL),
-    (DATABASE, "wait"): SentenceTemplate("waits until what it read has changed", weight=Weight.SMALL),
+    (DATABASE, "lock"): SentenceTemplate("locks", 0, weight=CallImportance.SMALL),
+    (DATABASE, "until_free"): SentenceTemplate("waits for locks on", 0, weight=CallImportance.SMALL),
+    (DATABASE, "release"): SentenceTemplate("releases its locks", weight=CallImportance.SMALL),
+    (DATABASE, "wait"): SentenceTemplate("waits until what it read has changed", weight=CallImportance.SMALL),
     (DATABASE, "carry_out"): SentenceTemplate("delivers a commit for which no caller waits any longer"),
     (DATABASE, "make_durable"): SentenceTemplate("makes everything durable"),
     (DATABASE, "crash"): SentenceTemplate("crashes", tail=", and loses the newest {reply} commits"),
-    (HISTORY, "mark"): SentenceTemplate("is up again", weight=Weight.SMALL),
+    (HISTORY, "mark"): SentenceTemplate("is up again", weight=CallImportance.SMALL),
     (HISTORY, "end"): SentenceTemplate("ends", tail=": {1} {2}"),
-    (CLOCK, "now"): SentenceTemplate("looks at the clock", weight=Weight.READ),
+    (CLOCK, "now"): SentenceTemplate("looks at the clock", weight=CallImportance.READ),
     (CLOCK, "pass"): SentenceTemplate("passes: half an hour"),
 }
 
@@ -90,7 +90,7 @@ class DatabaseWords:
             verb=template.verb,
             things=() if template.things is None else tuple(words[template.things]),
             tail=tail.format(*(", ".join(one) for one in words), reply=reply),
-            weight=Weight.WORK if before != after and event.alternative is not None else template.weight,
+            weight=CallImportance.WORK if before != after and event.alternative is not None else template.weight,
         )
 
     def _describe_value(self, value: object, known: Mapping[bytes, Record]) -> list[str]:
@@ -147,8 +147,8 @@ class DatabaseWords:
         return found
 
 
-def _database_image_in(view: View) -> DatabaseImage:
-    return cast("DatabaseImage", view.states[DATABASE])
+def _database_image_in(view: View) -> DatabaseState:
+    return cast("DatabaseState", view.states[DATABASE])
 
 
 def _describe_fault(event: CallEvent) -> str:

@@ -54,7 +54,7 @@ def _crash_database_and_record(port: Port) -> None:
 CLOCK = "clock"
 
 
-class TimeSource:
+class SharedClockResource:
     """The time that all processes of a world share, as a resource: `now` reads it, and `pass` advances it.
 
     Args:

@@ -23,7 +23,7 @@ from holdfast.stores.base import (
 )
 from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
 from holdfast_checker.simulated.memory import RestorableStore, StoreSnapshot
-from holdfast_checker.simulated.time import StillClock
+from holdfast_checker.simulated.time import ManualClock
 
 _READS = frozenset({"get", "head", "list_page", "list_rest", "list_uploads_page", "begin_write", "check_targets"})
 
@@ -38,7 +38,7 @@ _REMOVALS = frozenset({"delete", "delete_many", "abort_upload"})
 
 
 @dataclass(slots=True)
-class _CallersIds:
+class _CallerSuppliedIds:
     """Ids for the store that come from the current caller, so that they depend on nothing but the caller."""
 
     next_token: str = ""
@@ -68,7 +68,7 @@ class StoreResource:
     def __init__(self, name: str, *, time_of: Callable[[str], float], **options: Any) -> None:
         self.name = name
         self._strokes: dict[str, Stroke] = {}
-        self._clock, self._ids = StillClock(), _CallersIds()
+        self._clock, self._ids = ManualClock(), _CallerSuppliedIds()
         self._time_of = time_of
         self._options = options
         self._memory = RestorableStore(**options, clock=self._clock, ids=self._ids)

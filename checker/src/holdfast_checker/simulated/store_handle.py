@@ -129,12 +129,12 @@ class SimulatedStore:
 
     def apply(self, changes: Sequence[Change]) -> None:
         if changes:
-            self._call_store("apply", tuple(self._blur_change(change) for change in changes))
+            self._call_store("apply", tuple(self._normalize_change_data(change) for change in changes))
 
     def make_durable(self, written: Sequence[Complete | Require] = ()) -> None:
         """Do nothing, since a simulated store never loses a write."""
 
-    def _blur_change(self, change: Change) -> Change:
+    def _normalize_change_data(self, change: Change) -> Change:
         return replace(change, data=self._blur(change.key, change.data)) if isinstance(change, Put) else change
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass
-class StillClock:
+class ManualClock:
     """A simulated clock whose time changes only when a test sets it; sleeping returns at once.
 
     Attributes:

@@ -36,34 +36,34 @@ _MARK = re.compile(r"(\d{17}-[0-9a-f]{12})-attempt-([0-9a-f]{12})")
 
 
 # --- names ------------------------------------------------------------------------------------------------------------
-def _id_mark_of_attempt(owner: FileOwner) -> str:
+def _format_attempt_ids(owner: FileOwner) -> str:
     return f"{owner.job}-attempt-{owner.attempt}"
 
 
 def _file_name_of_attempt(owner: FileOwner, number: int, extension: str) -> str:
-    return f"part-{owner.task:05d}-{_id_mark_of_attempt(owner)}-c{number:03d}{extension}"
+    return f"part-{owner.task:05d}-{_format_attempt_ids(owner)}-c{number:03d}{extension}"
 
 
-def _path_with_id_mark(path: str, owner: FileOwner) -> str:
+def _insert_ids_into_path(path: str, owner: FileOwner) -> str:
     """Return `path` with the ids of the job and the attempt in its last segment, before the first dot. Idempotent."""
     directory, slash, name = path.rpartition("/")
     if _parse_owner(path) == (owner.job, owner.attempt):
         return path
     stem, dot, extension = name.partition(".")
-    return f"{directory}{slash}{stem}-{_id_mark_of_attempt(owner)}{dot}{extension}"
+    return f"{directory}{slash}{stem}-{_format_attempt_ids(owner)}{dot}{extension}"
 
 
 def _parse_owner(path: str) -> tuple[JobId, AttemptId] | None:
-    """Return the ids of the last job and attempt in a file's name, where `_path_with_id_mark` has put them."""
+    """Return the ids of the last job and attempt in a file's name, where `_insert_ids_into_path` has put them."""
     found = _MARK.findall(path.rpartition("/")[2])
     return (JobId(found[-1][0]), AttemptId(found[-1][1])) if found else None
 
 
-def _has_mark_of_job(job: JobId) -> Callable[[str], bool]:
+def _make_job_path_filter(job: JobId) -> Callable[[str], bool]:
     return lambda path: (_parse_owner(path) or ("", ""))[0] == job
 
 
-def _remove_files(ctx: CommitContext, in_scope: Callable[[str], bool]) -> None:
+def _abort_uploads_and_delete_files(ctx: CommitContext, in_scope: Callable[[str], bool]) -> None:
     """Abort pending uploads, then delete visible files."""
     store = multipart(ctx.store)
     for upload in list(iter_uploads(store, ctx.prefix)):
@@ -94,10 +94,12 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
 
     totals = sum_reported_totals(present)
     outcome = write_success_report(measure, job, totals=totals, tasks=len(present), paths=paths, limit=len(paths))
-    of_job = _has_mark_of_job(job.job)
+    of_job = _make_job_path_filter(job.job)
     try:
         with measure.stage("job_stage_cleanup"):
-            _remove_files(measure.ctx, lambda path: of_job(path) and (_parse_owner(path) or ("", ""))[1] not in winners)
+            _abort_uploads_and_delete_files(
+                measure.ctx, lambda path: of_job(path) and (_parse_owner(path) or ("", ""))[1] not in winners
+            )
     except HoldfastError as error:
         left = (
             "files of attempts that do not count may be left: delete the files that _SUCCESS does not name "
@@ -114,13 +116,13 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
     """
     committed = has_job_succeeded(measure.ctx, job.job)
     if not committed:
-        _remove_files(measure.ctx, _has_mark_of_job(job.job))
+        _abort_uploads_and_delete_files(measure.ctx, _make_job_path_filter(job.job))
     return JobOutcome(job=job.job, committed=committed)
 
 
 def open_file(scope: TaskScope, path: str) -> UploadSink:
     """Open a multipart upload to the final directory, under a file name that contains the ids of job and attempt."""
-    target = _path_with_id_mark(path, scope.owner)
+    target = _insert_ids_into_path(path, scope.owner)
     return open_uploaded_file(scope, target)
 
 
@@ -131,7 +133,7 @@ def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
 
 def abort_task(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
     """Delete the files that an attempt has written so far. If it is still writing, its later files stay."""
-    _remove_files(ctx, lambda path: _parse_owner(path) == (owner.job, owner.attempt))
+    _abort_uploads_and_delete_files(ctx, lambda path: _parse_owner(path) == (owner.job, owner.attempt))
 
 
 _GUARANTEES = {

@@ -19,8 +19,8 @@ from holdfast.transactions.validation import count_independent
 from holdfast_checker.histories.history import HISTORY, History, Outcome, Recorder
 from holdfast_checker.kernel.calls import Alternative, Call
 from holdfast_checker.kernel.world import Port
-from holdfast_checker.simulated.time import StillClock
-from holdfast_checker.transactions.scripts import FAILED, MixedStateError, Script, ScriptLog, Step, run_script
+from holdfast_checker.simulated.time import ManualClock
+from holdfast_checker.transactions.scripts import FAILED, InconsistentReadError, Script, ScriptLog, Step, run_script
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class AttemptRecorder(Recorder):
         return super().alternatives(cast("History", state), call, str(call.args[0]))
 
 
-class _AttemptRecords:
+class _AttemptLogger:
     """Records the attempts of one transaction."""
 
     def __init__(self, port: Port, who: str) -> None:
@@ -70,7 +70,7 @@ class _AttemptRecords:
             self._is_open = False
 
 
-class _KnownOutcome(enum.Enum):
+class _OutcomeKnowledge(enum.Enum):
     """The outcome of a transaction, as far as its actor knows it."""
 
     KNOWN = enum.auto()
@@ -84,16 +84,16 @@ def run_transactions(handle: Callable[[Port], Backend], works: Sequence[Scripted
     store, setting = handle(port), _transaction_environment(port)
     for work in works:
         ends = (_run_transaction(port, store, setting, work) for _ in range(1 + work.repeats))
-        if all(end is not _KnownOutcome.KNOWN for end in ends):
+        if all(end is not _OutcomeKnowledge.KNOWN for end in ends):
             return
 
 
 def _transaction_environment(port: Port) -> Environment:
-    return Environment(clock=StillClock(), ids=port, runner=SerialRunner(), chance=SeededRandom(1))
+    return Environment(clock=ManualClock(), ids=port, runner=SerialRunner(), chance=SeededRandom(1))
 
 
-def _run_transaction(port: Port, store: Backend, setting: Environment, work: ScriptedTransaction) -> _KnownOutcome:
-    attempts = _AttemptRecords(port, port.name)
+def _run_transaction(port: Port, store: Backend, setting: Environment, work: ScriptedTransaction) -> _OutcomeKnowledge:
+    attempts = _AttemptLogger(port, port.name)
     played = ScriptLog()
 
     def function(transaction: Transaction) -> tuple[object, ...]:
@@ -111,20 +111,20 @@ def _run_transaction(port: Port, store: Backend, setting: Environment, work: Scr
     try:
         found = run_transaction(store, function, setting, attempts=work.attempts)
     except OutcomeUnknownError:
-        return _KnownOutcome.UNKNOWN
+        return _OutcomeKnowledge.UNKNOWN
     except UnavailableError:
         attempts.end(Outcome.FAILED)
-        return _KnownOutcome.NOTHING
+        return _OutcomeKnowledge.NOTHING
     except TransactionConflictError:
         attempts.end(Outcome.FAILED)
-    except MixedStateError:
+    except InconsistentReadError:
         attempts.end(Outcome.OK, ("saw", tuple(played.saw)))
     else:
         attempts.end(Outcome.OK, ("saw", found))
-    return _KnownOutcome.KNOWN
+    return _OutcomeKnowledge.KNOWN
 
 
-def commit_as_group(handle: Callable[[Port], Backend], scripts: Sequence[Script], port: Port) -> None:
+def run_group_commits(handle: Callable[[Port], Backend], scripts: Sequence[Script], port: Port) -> None:
     """Commit several transactions in order, each group of independent ones in one call: the program of an actor.
 
     No transaction may create a record in a range whose records another transaction counts.
@@ -132,7 +132,7 @@ def commit_as_group(handle: Callable[[Port], Backend], scripts: Sequence[Script]
     store = handle(port)
     left = []
     for number, script in enumerate(scripts):
-        attempts, transaction, played = _AttemptRecords(port, f"{port.name} {number}"), Transaction(store), ScriptLog()
+        attempts, transaction, played = _AttemptLogger(port, f"{port.name} {number}"), Transaction(store), ScriptLog()
         attempts.begin()
         try:
             run_script(transaction, script, played, looks=False)

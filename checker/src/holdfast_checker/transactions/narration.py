@@ -9,8 +9,8 @@ from typing import cast
 from holdfast.transactions.base import Record
 from holdfast_checker.histories.history import HISTORY, Operation, Outcome
 from holdfast_checker.kernel.world import View
-from holdfast_checker.narrative.sentences import Weight
-from holdfast_checker.simulated.database import DATABASE, DatabaseImage
+from holdfast_checker.narrative.sentences import CallImportance
+from holdfast_checker.simulated.database import DATABASE, DatabaseState
 from holdfast_checker.simulated.narration import DatabaseWords, SentenceTemplate
 from holdfast_checker.transactions.scripts import Content, Contents, Step, decode_text
 
@@ -60,7 +60,7 @@ def _record_text(key: bytes, record: Record) -> str:
 
 
 def _describe_database_state(view: View) -> Mapping[str, str]:
-    records = cast("DatabaseImage", view.states[DATABASE]).records.as_dict()
+    records = cast("DatabaseState", view.states[DATABASE]).records.as_dict()
     return {"records": ", ".join(f"{key.decode()}={_record_text(key, one)}" for key, one in records.items()) or "none"}
 
 
@@ -69,8 +69,8 @@ NARRATOR = DatabaseWords(
     value=_record_text,
     holds=_describe_database_state,
     calls={
-        (HISTORY, "invoke"): SentenceTemplate("begins an attempt", weight=Weight.SMALL),
-        (HISTORY, "note"): SentenceTemplate("plans:", 1, weight=Weight.SMALL),
+        (HISTORY, "invoke"): SentenceTemplate("begins an attempt", weight=CallImportance.SMALL),
+        (HISTORY, "note"): SentenceTemplate("plans:", 1, weight=CallImportance.SMALL),
         (DATABASE, "create"): SentenceTemplate("creates a row for", 0, ", unless it exists ({reply})"),
         (DATABASE, "count"): SentenceTemplate("counts the records from", 0, " to {1} ({reply})"),
         (DATABASE, "commit"): SentenceTemplate("writes and commits", 1),

@@ -25,8 +25,8 @@ from holdfast_checker.histories.linearizable import (
 )
 from holdfast_checker.kernel.calls import canonical_key
 from holdfast_checker.kernel.world import View
-from holdfast_checker.simulated.database import DATABASE, DatabaseImage
-from holdfast_checker.simulated.locks import LockedImage
+from holdfast_checker.simulated.database import DATABASE, DatabaseState
+from holdfast_checker.simulated.locks import DatabaseStateWithLocks
 from holdfast_checker.transactions.narration import describe_answer, describe_transaction
 from holdfast_checker.transactions.scripts import EVERYTHING, FAILED, Contents, Script, apply_to_model, decode_text
 
@@ -35,7 +35,7 @@ UNIT = "unit/"
 
 
 @dataclass(frozen=True)
-class Setting(VerdictCache):
+class TransactionPropertyContext(VerdictCache):
     """The context of the properties of a transactions world: the records at the start, and cached verdicts."""
 
     start: Contents
@@ -43,7 +43,7 @@ class Setting(VerdictCache):
 
 def committed_contents(view: View) -> Contents:
     """Return the committed records of the database in a state of the world, decoded."""
-    records = cast("DatabaseImage", view.states[DATABASE]).records
+    records = cast("DatabaseState", view.states[DATABASE]).records
     return tuple((key.decode(), (decode_text(one.value), one.number)) for key, one in records.as_dict().items())
 
 
@@ -57,7 +57,7 @@ def _effective_attempts(view: View) -> list[Operation]:
 
 
 # --- T1 ---------------------------------------------------------------------------------------------------------------
-def _judge_serializability(setting: Setting, view: View) -> str | None:
+def _judge_serializability(setting: TransactionPropertyContext, view: View) -> str | None:
     operations, crashes = _effective_attempts(view), lossy_crashes(recorded_operations(view))
     last = max((one.ended or one.invoked for one in operations), default=0)
     final = Operation(
@@ -71,7 +71,7 @@ def _judge_serializability(setting: Setting, view: View) -> str | None:
     )
     model = Model(initial=setting.start, apply=apply_to_model, tell=describe_transaction, tell_answer=describe_answer)
     key = canonical_key((operations, crashes, final.value))
-    return setting.judge_once(key, lambda: judge_with_crashes([*operations, final], crashes, model) or None)
+    return setting.get_cached_verdict(key, lambda: judge_with_crashes([*operations, final], crashes, model) or None)
 
 
 # --- T3 ---------------------------------------------------------------------------------------------------------------
@@ -91,16 +91,20 @@ def _committed_units(view: View) -> list[str]:
     return sorted(name.removeprefix(UNIT) for name in found if name.startswith(UNIT))
 
 
-def _judge_exactly_once(setting: Setting, view: View) -> str | None:
+def _judge_exactly_once(setting: TransactionPropertyContext, view: View) -> str | None:
     effects = _committed_effects(view)
     missing = [one for one in describe_missing_units(_committed_units(view), effects) if "did not take effect" in one]
     return "; ".join([*describe_repeated_units(effects), *missing]) or None
 
 
 # --- T5 ---------------------------------------------------------------------------------------------------------------
-def _judge_endless_waiting(setting: Setting, view: View) -> str | None:
+def _judge_endless_waiting(setting: TransactionPropertyContext, view: View) -> str | None:
     state = view.states[DATABASE]
-    locks = sorted(state.locks, key=lambda lock: (lock.holder, lock.key)) if isinstance(state, LockedImage) else []
+    locks = (
+        sorted(state.locks, key=lambda lock: (lock.holder, lock.key))
+        if isinstance(state, DatabaseStateWithLocks)
+        else []
+    )
     if not locks:
         return None
     held = "; ".join(f"{lock.holder} holds {lock.key.decode()}" for lock in locks)
@@ -141,11 +145,11 @@ def _commits_after_crash(context: object, view: View) -> bool:
 CRASHED = Goal("a crash undoes what had an answer, and a client goes on", end=_commits_after_crash)
 
 
-def _answer_of(operation: Operation) -> tuple[object, ...]:
+def _get_transaction_answer(operation: Operation) -> tuple[object, ...]:
     return cast("tuple[object, ...]", operation.value) if operation.outcome is Outcome.OK else ("",)
 
 
-def _steps_of(operation: Operation) -> tuple[object, ...]:
+def _get_transaction_steps(operation: Operation) -> tuple[object, ...]:
     return cast("tuple[object, ...]", operation.notes[-1]) if operation.notes else ()
 
 
@@ -153,14 +157,21 @@ GOALS: Mapping[str, Goal] = {
     "all": goal_for_operations(
         "every transaction takes effect",
         lambda operations: all(
-            any(one.who == who and _answer_of(one)[0] == "saw" and FAILED not in _steps_of(one) for one in operations)
+            any(
+                one.who == who
+                and _get_transaction_answer(one)[0] == "saw"
+                and FAILED not in _get_transaction_steps(one)
+                for one in operations
+            )
             for who in {one.who for one in operations}
         ),
     ),
     "conflict": goal_for_operations(
         "an attempt conflicts, and a later one of the same transaction takes effect",
         lambda operations: any(
-            one.outcome is Outcome.FAILED and one.notes and any(_answer_of(it)[0] == "saw" for it in operations[at:])
+            one.outcome is Outcome.FAILED
+            and one.notes
+            and any(_get_transaction_answer(it)[0] == "saw" for it in operations[at:])
             for at, one in enumerate(operations)
         ),
     ),
@@ -171,7 +182,9 @@ GOALS: Mapping[str, Goal] = {
     "crashed": CRASHED,
     "error": goal_for_operations(
         "the error of a function reaches its caller",
-        lambda operations: any(_answer_of(one)[0] == "saw" and FAILED in _steps_of(one) for one in operations),
+        lambda operations: any(
+            _get_transaction_answer(one)[0] == "saw" and FAILED in _get_transaction_steps(one) for one in operations
+        ),
     ),
     "given-up": goal_for_operations(
         "a transaction is given up after its last attempt",

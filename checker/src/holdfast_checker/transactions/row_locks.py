@@ -23,15 +23,21 @@ from holdfast_checker.kernel.world import Port
 from holdfast_checker.simulated.database import (
     DATABASE,
     SimulatedDatabase,
-    failed_call,
-    lost_reply,
+    make_failed_alternative,
+    make_lost_reply_alternative,
+    make_record_map,
     range_accesses,
     record_accesses,
     reserve_versions,
     scan_records,
-    to_records,
 )
-from holdfast_checker.simulated.locks import LockableDatabase, LockedImage, RecordLock, lock_accesses, lock_alternatives
+from holdfast_checker.simulated.locks import (
+    DatabaseStateWithLocks,
+    LockableDatabase,
+    RecordLock,
+    lock_accesses,
+    lock_alternatives,
+)
 
 _Changes = tuple[tuple[bytes, Record | None], ...]
 
@@ -45,7 +51,7 @@ class RowLockTable(LockableDatabase):
     """
 
     def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
-        image = cast("LockedImage", state)
+        image = cast("DatabaseStateWithLocks", state)
         if call.operation in ("get_many", "scan", "make_durable"):
             return super().alternatives(state, call, actor)
         if call.operation == "rollback":
@@ -58,7 +64,7 @@ class RowLockTable(LockableDatabase):
             ways = [Alternative(state=image, reply=Reply(len(scan_records(image.records, *call.args).records)))]
         else:
             ways = _commit_alternatives(image, actor, cast("_Changes", call.args[1]))
-        return [*ways, failed_call(image.without(actor))] if ways else []
+        return [*ways, make_failed_alternative(image.without(actor))] if ways else []
 
     def footprint(self, call: Call) -> Footprint:
         if call.operation == "count":
@@ -73,7 +79,7 @@ class RowLockTable(LockableDatabase):
         return super().footprint(call)
 
 
-def _create_row_alternatives(image: LockedImage, actor: str, key: bytes) -> list[Alternative]:
+def _create_row_alternatives(image: DatabaseStateWithLocks, actor: str, key: bytes) -> list[Alternative]:
     """Return the results of a call that creates a row: None, or the existing record; no result while it must wait."""
     record = image.records.as_dict().get(key)
     if record is not None:
@@ -84,21 +90,24 @@ def _create_row_alternatives(image: LockedImage, actor: str, key: bytes) -> list
     return [Alternative(state=replace(image, locks=image.locks | {created}), reply=Reply(None))]
 
 
-def _commit_alternatives(image: LockedImage, actor: str, changes: _Changes) -> list[Alternative]:
+def _commit_alternatives(image: DatabaseStateWithLocks, actor: str, changes: _Changes) -> list[Alternative]:
     """Return the results of a call that writes changed rows and releases the actor's locks."""
     after = {**image.records.as_dict(), **dict(changes)}
     ended = image.without(actor)
-    done = replace(ended, records=to_records({key: one for key, one in after.items() if one is not None}))
+    done = replace(ended, records=make_record_map({key: one for key, one in after.items() if one is not None}))
     if not changes:
         return [Alternative(state=done)]
-    lost = (lost_reply(done, "reply lost", Fault.LOST_REPLY), lost_reply(ended, "request lost", Fault.FAILURE))
+    lost = (
+        make_lost_reply_alternative(done, "reply lost", Fault.LOST_REPLY),
+        make_lost_reply_alternative(ended, "request lost", Fault.FAILURE),
+    )
     return [Alternative(state=done), *lost]
 
 
 _LOCK_ATTEMPTS = 5
 
 
-class SteppedDatabase(SimulatedDatabase):
+class StatementSteppedDatabase(SimulatedDatabase):
     """The database of one process whose commits consist of several statements, each a step: see `RowLockTable`."""
 
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
@@ -145,7 +154,7 @@ def lock_record(port: Port, step: Step) -> Record | None:
         return _try_create_row(port, step.key)  # an existing record is not locked: the insert has failed
     for _ in range(_LOCK_ATTEMPTS):
         record = cast("Record | None", port.call(Call(DATABASE, "lock", (step.key, needs_exclusive(step)))))
-        if record is not None or lock_absence(port, step.key):
+        if record is not None or lock_absent_record(port, step.key):
             return record
     port.call(Call(DATABASE, "rollback", ((step.key,), ())))
     raise UnavailableError("others keep creating and deleting a record: retry later", key=step.key)
@@ -156,7 +165,7 @@ def needs_exclusive(step: Step) -> bool:
     return step.kind is not StepKind.READ
 
 
-def lock_absence(port: Port, key: bytes) -> bool:
+def lock_absent_record(port: Port, key: bytes) -> bool:
     """Lock the absence of a record by creating a placeholder row until the transaction ends.
 
     Returns:

@@ -21,7 +21,7 @@ _IN_STEPS = "-in-steps"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene(subject.Scene):
+class TransactionScene(subject.Scene):
     """The declaration of a simulated world of transactions: its actors with their scripts, and its database.
 
     Attributes:
@@ -40,20 +40,21 @@ class Scene(subject.Scene):
 
 
 # --- scenes that are declared -----------------------------------------------------------------------------------------
-def _make_scene(name: str, fields: SceneFields) -> Scene:
+def _make_scene(name: str, fields: SceneFields) -> TransactionScene:
     """Make a scene of its section.
 
-    Fields: those of `Scene`, ``looks`` if transactions read the guard before they create records, ``repeats`` for all
+    Fields: those of `TransactionScene`, ``looks`` if transactions read the guard before they create records,
+        ``repeats`` for all
     of them, and ``statements``: ``no`` or ``only`` if the scene runs on one kind of database. Others are actors, with
     ``|`` between their transactions; ``unit 1`` is a transaction that inserts a marker with its effect.
     """
     start = {key: (str(value), number[0] if number else 0) for key, value, *number in fields.take_calls("start")}
     looks, repeats = fields.pop("looks", "") == "yes", int(fields.pop("repeats", 0))
     stepped = fields.pop("statements", "") == "only"
-    taken = fields.take_fields(Scene)
+    taken = fields.take_fields(TransactionScene)
     scripts = {who: tuple(map(_parse_transaction_script, works.split(" | "))) for who, works in fields.items()}
     works = {who: works for who, works in scripts.items() if not who.endswith(_TOGETHER)}
-    return Scene(
+    return TransactionScene(
         name=name,
         works={
             who: tuple(_make_transaction(script, looks, repeats) for script in scripts)
@@ -76,18 +77,18 @@ def _parse_transaction_script(text: str) -> Script:
 
 def _make_transaction(script: Script, looks: bool, repeats: int) -> ScriptedTransaction:
     if script[0][0] == "unit":
-        return _unit_of_work(script[0][1], repeats=repeats)
+        return _make_unit_transaction(script[0][1], repeats=repeats)
     return ScriptedTransaction(script=script, looks=looks, repeats=repeats)
 
 
-def _unit_of_work(number: int, *, repeats: int) -> ScriptedTransaction:
+def _make_unit_transaction(number: int, *, repeats: int) -> ScriptedTransaction:
     """Return a unit of work that happens once, however often it is repeated."""
     marker = f"done {number}"
     script = (("unless", marker), ("insert", marker, ""), ("add", f"{UNIT}{number}", 1))
     return ScriptedTransaction(script=script, repeats=repeats)
 
 
-def _scene_with_statement_steps(scene: Scene) -> Scene:
+def _scene_with_statement_steps(scene: TransactionScene) -> TransactionScene:
     """Return a scene with statements as steps. Nothing comes late there: a broken connection is rolled back."""
     return replace(scene, name=f"{scene.name}{_IN_STEPS}", stepped=True)
 
@@ -116,7 +117,7 @@ _COUNTING = {"scan", "count"}
 _STARTS: Mapping[str, Mapping[str, Content]] = {"absent": {}, "present": {"x": ("v", 3)}}
 
 
-def _scene_of_transaction_kinds(names: Sequence[str], family: str, start: str, stepped: bool) -> Scene:
+def _scene_of_transaction_kinds(names: Sequence[str], family: str, start: str, stepped: bool) -> TransactionScene:
     """Return the scene in which several transactions of these kinds run at the same time."""
     looks = not _COUNTING.isdisjoint(names)
     works = {}
@@ -125,7 +126,7 @@ def _scene_of_transaction_kinds(names: Sequence[str], family: str, start: str, s
         works[who] = (ScriptedTransaction(script=script, attempts=2, looks=looks),)
     # Inserts of what is there, and adds over a bound, are given up.
     fits = "insert" not in names or (start == "absent" and names.count("insert") == 1 and len(set(names)) == len(names))
-    return Scene(
+    return TransactionScene(
         name=f"{family}{_IN_STEPS * stepped}/{start}:{'+'.join(names)}",
         summary=f"transactions on one record, which is {start} at the start: {', '.join(names)}",
         works=works,
@@ -135,7 +136,7 @@ def _scene_of_transaction_kinds(names: Sequence[str], family: str, start: str, s
     )
 
 
-def _scenes_of_kind_combinations(family: str, count: int, stepped: bool) -> Iterator[Scene]:
+def _scenes_of_kind_combinations(family: str, count: int, stepped: bool) -> Iterator[TransactionScene]:
     """Yield a scene for each combination of kinds."""
     for start in _STARTS:
         for names in combinations_with_replacement(KINDS, count):
@@ -145,7 +146,7 @@ def _scenes_of_kind_combinations(family: str, count: int, stepped: bool) -> Iter
 # --- all of them ------------------------------------------------------------------------------------------------------
 _ON_BOTH = [scene for scene in _DECLARED.values() if not scene.stepped and not scene.crashes]
 
-SCENES: Mapping[str, Scene] = index_by_name(
+SCENES: Mapping[str, TransactionScene] = index_by_name(
     *_scenes_of_kind_combinations("pairs", 2, stepped=False),
     *_scenes_of_kind_combinations("pairs", 2, stepped=True),
     *(one for scene in _ON_BOTH for one in (scene, _scene_with_statement_steps(scene))),
@@ -153,7 +154,7 @@ SCENES: Mapping[str, Scene] = index_by_name(
 )
 """The quick scenes: all of them together take seconds."""
 
-SMALL: Mapping[str, Scene] = index_by_name(
+SMALL: Mapping[str, TransactionScene] = index_by_name(
     *_scenes_of_kind_combinations("triples", 3, stepped=False),
     *_scenes_of_kind_combinations("triples", 3, stepped=True),
     *(add_faults(one) for one in _ON_BOTH if not one.budgets and len(one.works) + len(one.groups) < 3),

@@ -42,7 +42,7 @@ def guard_key(name: str) -> str:
     return f"guard of {directory}" if slash else "guard"
 
 
-class MixedStateError(Exception):
+class InconsistentReadError(Exception):
     """Raised if a script reads different values of two records that are equal in every committed state."""
 
 
@@ -62,7 +62,7 @@ class ScriptLog:
         self.steps.append(step)
 
 
-class _Player:
+class _TransactionScriptPlayer:
     """Runs the steps of a script on a transaction."""
 
     def __init__(self, transaction: Transaction, played: ScriptLog, prefix: str, looks: bool) -> None:
@@ -104,7 +104,7 @@ class _Player:
             MixedStateError: they differ.
         """
         if self.get(one) != self.get(other):
-            raise MixedStateError(f"{one} and {other} differ")
+            raise InconsistentReadError(f"{one} and {other} differ")
 
     # --- writes -------------------------------------------------------------------------------------------------------
     def put(self, name: str, value: str) -> None:
@@ -195,7 +195,8 @@ def run_script(
 ) -> None:
     """Run the steps of a script on a transaction of the shipped code.
 
-    A step ("unless", key) ends the script if the record exists. The other steps are calls of methods of `_Player`.
+    A step ("unless", key) ends the script if the record exists. The other steps are calls of methods of
+    `_TransactionScriptPlayer`.
 
     Args:
         played: records the plain steps, also if one of them fails.
@@ -207,7 +208,7 @@ def run_script(
     Raises:
         MixedStateError: two records that are always written together differ.
     """
-    player = _Player(transaction, played, prefix, looks)
+    player = _TransactionScriptPlayer(transaction, played, prefix, looks)
     for kind, *arguments in script:
         if kind == "unless":
             if player.get(*arguments) is not None:

@@ -10,32 +10,32 @@ from holdfast_checker.histories.history import HISTORY
 from holdfast_checker.kernel.world import Actor, World
 from holdfast_checker.simulated.database import DATABASE, DatabaseResource, SimulatedDatabase
 from holdfast_checker.simulated.server import server_actors
-from holdfast_checker.transactions.actors import AttemptRecorder, commit_as_group, run_transactions
+from holdfast_checker.transactions.actors import AttemptRecorder, run_group_commits, run_transactions
 from holdfast_checker.transactions.narration import NARRATOR
-from holdfast_checker.transactions.properties import GOALS, RULES, Setting
-from holdfast_checker.transactions.row_locks import RowLockTable, SteppedDatabase
-from holdfast_checker.transactions.scenes import SCENES, SMALL, Scene
+from holdfast_checker.transactions.properties import GOALS, RULES, TransactionPropertyContext
+from holdfast_checker.transactions.row_locks import RowLockTable, StatementSteppedDatabase
+from holdfast_checker.transactions.scenes import SCENES, SMALL, TransactionScene
 from holdfast_checker.transactions.scripts import encode_text
 
 
-def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
+def build_world(scene: TransactionScene, tracker: GoalTracker | None = None) -> World:
     """Build the simulated world of transactions that a scene declares.
 
     Args:
         tracker: records the coverage goals that executions reach.
     """
-    handle = SteppedDatabase if scene.stepped else SimulatedDatabase
+    handle = StatementSteppedDatabase if scene.stepped else SimulatedDatabase
     records = {
         name.encode(): Record(number, encode_text(value), amount)
         for number, (name, (value, amount)) in enumerate(sorted(scene.start.items()), start=1)
     }
     actors = [
         *(Actor(name, partial(run_transactions, handle, works)) for name, works in scene.works.items()),
-        *(Actor(name, partial(commit_as_group, handle, scripts)) for name, scripts in scene.groups.items()),
+        *(Actor(name, partial(run_group_commits, handle, scripts)) for name, scripts in scene.groups.items()),
     ]
     if not scene.stepped:
         actors += server_actors(scene.budgets, scene.crashes, marks=True)
-    setting = Setting(tuple(sorted(scene.start.items())))
+    setting = TransactionPropertyContext(tuple(sorted(scene.start.items())))
     return World(
         name=f"transactions/{scene.name}",
         summary=scene.summary,

@@ -12,8 +12,8 @@ from holdfast.records.row_keys import Row
 from holdfast.runtime import Alarm, Environment, SeededRandom, SerialRunner
 from holdfast.transactions.base import Record
 from holdfast.units.execution import UnitExecution
-from holdfast.units.job_input import JobInput, survey_task, verify_units
-from holdfast.units.jobs import MAP, Job, begin_job, end_job, end_run, forget_job
+from holdfast.units.job_input import JobInput, digest_task_units, verify_units_unchanged
+from holdfast.units.jobs import MAP, Job, begin_job, end_job, forget_job, record_run_failure
 from holdfast.units.progress import Statistics
 from holdfast.units.shard_task import ShardTask
 from holdfast.units.unit import CLIENT, SERVER, Unit, UnitSettings
@@ -23,7 +23,7 @@ from holdfast_checker.framework.subject import GoalTracker
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import Port
 from holdfast_checker.simulated.database import DATABASE
-from holdfast_checker.units.contents import Setting
+from holdfast_checker.units.contents import UnitsWorldContext
 from holdfast_checker.units.database import DONE, GIVEN_UP, UNNEEDED, CommitAndReadHandle, UnitsHandle, WorkerClock
 from holdfast_checker.units.scenes import LIST, ActorSpec
 from holdfast_checker.units.scripts import CELLS, CellAccess, Shards, declared_cells_of, run_unit
@@ -43,7 +43,7 @@ class ActorContext:
         tracker: records the coverage goals that executions reach.
     """
 
-    setting: Setting
+    setting: UnitsWorldContext
     jobs: Mapping[str, Job]
     known: Mapping[bytes, Record]
     work: WorkList | None = None
@@ -81,7 +81,7 @@ def run_actor(around: ActorContext, run: ActorSpec, port: Port) -> None:
         buffering=SERVER if run.is_locked else CLIENT,
     )
     if run.after and port.call(Call(DATABASE, "await", (run.after,))) in (DONE, UNNEEDED):
-        _report(port, UNNEEDED)
+        _report_actor_end(port, UNNEEDED)
         return
     database, environment = around.open(port, reads_ahead=run.reads_ahead)
     execution = UnitExecution(
@@ -102,15 +102,17 @@ def run_actor(around: ActorContext, run: ActorSpec, port: Port) -> None:
             _run_task(around, run, execution, database, around.jobs[run.job])
     except HoldfastError as error:
         unit = error.variables.get("unit")
-        _report(port, f"{type(error).__name__} {unit}" if unit is not None else type(error).__name__)
+        _report_actor_end(port, f"{type(error).__name__} {unit}" if unit is not None else type(error).__name__)
     else:
         unwanted = around.work.range if around.work is not None and run.job == LIST else (b"", b"")
-        _report(port, DONE, around.setting.required_effects[port.name], unwanted)
+        _report_actor_end(port, DONE, around.setting.required_effects[port.name], unwanted)
     finally:
         around.record_goals(execution.statistics, database)
 
 
-def _report(port: Port, how: str, wanted: tuple[bytes, ...] = (), unwanted: tuple[bytes, bytes] = (b"", b"")) -> None:
+def _report_actor_end(
+    port: Port, how: str, wanted: tuple[bytes, ...] = (), unwanted: tuple[bytes, bytes] = (b"", b"")
+) -> None:
     port.call(Call(DATABASE, "report", (port.name, how, wanted, unwanted)))
 
 
@@ -119,21 +121,21 @@ def _run_task(around: ActorContext, run: ActorSpec, execution: UnitExecution, da
     ShardTask(execution, database, job, run.shard, run=run.run).run(Unit.of(key, None) for key in units)
 
 
-def describe_input(shards: Shards) -> JobInput:
+def make_job_input(shards: Shards) -> JobInput:
     """Compute the input summary of a job (keys and counts by task), as the first pass over its rows does."""
-    return JobInput([survey_task((Unit.of(key, None).id for key in units), repeats=False) for units in shards])
+    return JobInput([digest_task_units((Unit.of(key, None).id for key in units), repeats=False) for units in shards])
 
 
 def _run_driver(around: ActorContext, run: ActorSpec, execution: UnitExecution, database: UnitsHandle) -> None:
     shards = [
         {key: units[key] for key in units if key not in run.without} for units in around.setting.scene.jobs[run.job]
     ]
-    environment, found = execution.environment, describe_input(tuple(shards))
+    environment, found = execution.environment, make_job_input(tuple(shards))
     job = begin_job(database, run.job, kind=MAP, shards=len(shards), environment=environment, job_input=found)
     if job.is_finished:
         return
     for shard, units in enumerate(shards):
-        rows = verify_units(((Unit.of(key, None), 1) for key in units), found.tasks[shard])
+        rows = verify_units_unchanged(((Unit.of(key, None), 1) for key in units), found.tasks[shard])
         ShardTask(execution, database, job, shard).run(rows)
     end_job(database, job, {}, environment)
 
@@ -156,16 +158,16 @@ def recreate_table(around: ActorContext, port: Port) -> None:
         db.create_table(CELLS)
 
 
-def lose_rows(around: ActorContext, job: str, port: Port) -> None:
+def forget_job_records(around: ActorContext, job: str, port: Port) -> None:
     """Delete the records of a job while its tasks run, like ``holdfast database forget``."""
     database, environment = around.open(port)
     with suppress(OutcomeUnknownError, UnavailableError):
         forget_job(database, job, environment)
 
 
-def end_early(around: ActorContext, run: str, port: Port) -> None:
+def end_run_early(around: ActorContext, run: str, port: Port) -> None:
     """End a run of a job early, like a driver that gives up while attempts run; report which units had no effect."""
     database, environment = around.open(port)
     with suppress(UnavailableError):
-        end_run(database, around.jobs["job"], run, environment)
-        _report(port, GIVEN_UP, around.setting.required_effects[port.name])
+        record_run_failure(database, around.jobs["job"], run, environment)
+        _report_actor_end(port, GIVEN_UP, around.setting.required_effects[port.name])

@@ -9,7 +9,7 @@ from typing import cast
 
 from holdfast.records.batches import read_records
 from holdfast.records.cells import decode_rows, rows_range
-from holdfast.records.keys import cell_key, cells_range, dropped_id_in_key, dropped_range
+from holdfast.records.keys import cell_key, cells_range, dropped_marks_range, dropped_table_id_in_key
 from holdfast.records.tables import Table, list_tables
 from holdfast.records.values import Value
 from holdfast.transactions.base import Record
@@ -19,23 +19,23 @@ from holdfast.units.work_list import WorkList, decode_claim, list_work_lists
 from holdfast_checker.framework.subject import VerdictCache
 from holdfast_checker.histories.effects import Effect
 from holdfast_checker.kernel.world import View
-from holdfast_checker.simulated.database import DATABASE, DatabaseCopy, Records
+from holdfast_checker.simulated.database import DATABASE, DatabaseCopy, RecordMap
 from holdfast_checker.units.database import UnitsImage
-from holdfast_checker.units.scenes import LIST, ActorSpec, Scene
+from holdfast_checker.units.scenes import LIST, ActorSpec, UnitsScene
 from holdfast_checker.units.scripts import CELLS, EFFECTS, SAW, TIMES, Contents, Script
 
 ENDER = "driver that gives up"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting(VerdictCache):
+class UnitsWorldContext(VerdictCache):
     """The context of actors and properties of a units world: its scene, and values derived from it.
 
     Attributes:
         table_id, effects_id: the ids of the tables of cells and of effects at the start.
     """
 
-    scene: Scene
+    scene: UnitsScene
     table_id: int
     effects_id: int
 
@@ -88,7 +88,7 @@ class Setting(VerdictCache):
 class DecodedUnitsState:
     """The decoded records of a units database: cells, effects, progress, jobs and work lists."""
 
-    records: Records
+    records: RecordMap
     _copy: DatabaseCopy = field(init=False)
 
     def __post_init__(self) -> None:
@@ -107,7 +107,7 @@ class DecodedUnitsState:
     @cached_property
     def stray_cells(self) -> tuple[bytes, ...]:
         """The keys of orphaned cells: they belong to no table, not even to one whose deletion is pending."""
-        dropped = [dropped_id_in_key(key) for key in self.records.keys if _is_within(key, dropped_range())]
+        dropped = [dropped_table_id_in_key(key) for key in self.records.keys if _is_within(key, dropped_marks_range())]
         ranges = [cells_range(one) for one in (*(table.id for table in list_tables(self._copy)), *dropped)]
         cells = (
             key for key in self.records.keys if _is_within(key, (cells_range(0)[0][:2], cells_range(2**64 - 1)[1]))
@@ -133,13 +133,13 @@ class DecodedUnitsState:
     @cached_property
     def waiting_units(self) -> tuple[str, ...]:
         """The keys of the units that wait on the work list to be run."""
-        found = (work.item_of(key, record) for work, key, record in self._work_list())
+        found = (work.decode_item(key, record) for work, key, record in self._work_list())
         return tuple(str(item.key) for item in found if item is not None)
 
     @cached_property
     def claimed_units(self) -> tuple[str, ...]:
         """The keys of the units that workers have claimed from the work list, once for each claim."""
-        claims = (decode_claim(key, one) for work, key, one in self._work_list() if work.item_of(key, one) is None)
+        claims = (decode_claim(key, one) for work, key, one in self._work_list() if work.decode_item(key, one) is None)
         return tuple(str(item.key) for claim in claims for item in claim.items.values())
 
     def _work_list(self) -> Iterator[tuple[WorkList, bytes, Record]]:
@@ -175,5 +175,5 @@ def decode_units_state(view: View) -> DecodedUnitsState:
 
 
 @lru_cache(maxsize=8192)
-def _decode_records(records: Records) -> DecodedUnitsState:
+def _decode_records(records: RecordMap) -> DecodedUnitsState:
     return DecodedUnitsState(records)

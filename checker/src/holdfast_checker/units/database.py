@@ -20,8 +20,8 @@ from holdfast.transactions.base import Commit, Outcome, Record, ScanPage
 from holdfast.units.progress import Statistics, TaskProgress, progress_key
 from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
 from holdfast_checker.kernel.world import Port
-from holdfast_checker.simulated.database import DATABASE, Records, range_accesses, record_accesses
-from holdfast_checker.simulated.locks import LockableDatabase, LockedImage, LockingDatabase
+from holdfast_checker.simulated.database import DATABASE, RecordMap, range_accesses, record_accesses
+from holdfast_checker.simulated.locks import DatabaseStateWithLocks, LockableDatabase, LockingDatabase
 
 DONE, DIED, UNNEEDED, GIVEN_UP = "done", "died", "not needed", "given up"
 
@@ -54,7 +54,7 @@ class AttemptEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class UnitsImage(LockedImage):
+class UnitsImage(DatabaseStateWithLocks):
     """The state of the simulated database of computation units.
 
     Attributes:
@@ -82,7 +82,7 @@ class UnitsDatabase(LockableDatabase):
         crashes: how often the database may crash.
     """
 
-    def __init__(self, start: Records, actors: Sequence[str], *, crashes: int = 0) -> None:
+    def __init__(self, start: RecordMap, actors: Sequence[str], *, crashes: int = 0) -> None:
         super().__init__(start.as_dict(), crashes=crashes)
         self._actors = actors
 

@@ -12,7 +12,7 @@ from holdfast.transactions.base import Record
 from holdfast.units.progress import TaskProgress
 from holdfast.units.work_list import WorkItem, decode_claim
 from holdfast_checker.kernel.world import View
-from holdfast_checker.narrative.sentences import Weight
+from holdfast_checker.narrative.sentences import CallImportance
 from holdfast_checker.simulated.database import DATABASE
 from holdfast_checker.simulated.narration import DatabaseWords, SentenceTemplate
 from holdfast_checker.units.contents import decode_units_state, units_image_of
@@ -98,7 +98,7 @@ NARRATOR = DatabaseWords(
     holds=_describe_units_state,
     calls={
         (DATABASE, "report"): SentenceTemplate("reports", tail=" that it has ended: {1}"),
-        (DATABASE, "await"): SentenceTemplate("is started, because of the end of", 0, weight=Weight.SMALL),
+        (DATABASE, "await"): SentenceTemplate("is started, because of the end of", 0, weight=CallImportance.SMALL),
         (DATABASE, "idle"): SentenceTemplate("waits until the list changes or the time of a lease has passed"),
     },
 ).narrator()

@@ -15,7 +15,7 @@ from holdfast_checker.histories.history import Operation, Outcome
 from holdfast_checker.histories.linearizable import Model, judge_linearizable
 from holdfast_checker.kernel.calls import canonical_key
 from holdfast_checker.kernel.world import View
-from holdfast_checker.units.contents import DecodedUnitsState, Setting, decode_units_state, units_image_of
+from holdfast_checker.units.contents import DecodedUnitsState, UnitsWorldContext, decode_units_state, units_image_of
 from holdfast_checker.units.database import DIED, DONE, GIVEN_UP, UNNEEDED, AttemptEnd
 from holdfast_checker.units.scripts import Script, apply_to_model
 
@@ -26,11 +26,11 @@ def _attempts_ended_in_step(before: View, after: View) -> list[AttemptEnd]:
 
 
 # --- U1, U2 -----------------------------------------------------------------------------------------------------------
-def _judge_repeated_units(setting: Setting, before: View, after: View, actor: str) -> str | None:
+def _judge_repeated_units(setting: UnitsWorldContext, before: View, after: View, actor: str) -> str | None:
     return "; ".join(describe_repeated_units(decode_units_state(after).effects_of_units(setting.scripts))) or None
 
 
-def _judge_serializability(setting: Setting, view: View) -> str | None:
+def _judge_serializability(setting: UnitsWorldContext, view: View) -> str | None:
     """Judge U2: what each unit had read when it took effect is known from what it wrote.
 
     Some order of the units that took effect must explain that, and the cells at the end.
@@ -39,10 +39,12 @@ def _judge_serializability(setting: Setting, view: View) -> str | None:
     if setting.scene.drops and decode_units_state(view).table_id != setting.table_id:
         operations.append(_operation_of_unit("administrator", "empty", (), None))
     model = Model(initial=tuple(sorted(setting.scene.start.items())), apply=apply_to_model)
-    return setting.judge_once(canonical_key(operations), lambda: judge_linearizable(operations, model).words or None)
+    return setting.get_cached_verdict(
+        canonical_key(operations), lambda: judge_linearizable(operations, model).words or None
+    )
 
 
-def _operations_of_units(setting: Setting, state: DecodedUnitsState) -> list[Operation]:
+def _operations_of_units(setting: UnitsWorldContext, state: DecodedUnitsState) -> list[Operation]:
     done = [unit for unit in setting.scripts if unit in state.effects]
     found = [_operation_of_unit(unit, "unit", setting.scripts[unit], state.effects[unit][1]) for unit in done]
     return [*found, _operation_of_unit("afterwards", "everything", (), state.cells, position=2)]
@@ -54,14 +56,14 @@ def _operation_of_unit(who: str, name: str, script: Script, value: object, posit
 
 
 # --- U3 ---------------------------------------------------------------------------------------------------------------
-def _judge_early_success_report(setting: Setting, before: View, after: View, actor: str) -> str | None:
+def _judge_early_success_report(setting: UnitsWorldContext, before: View, after: View, actor: str) -> str | None:
     for end in _attempts_ended_in_step(before, after):
         if end.how == DONE and end.missing:
             return f"{end.who} reports success, and these units have not taken effect: {_join_keys(end.missing)}"
     return None
 
 
-def _judge_lost_effects(setting: Setting, view: View) -> str | None:
+def _judge_lost_effects(setting: UnitsWorldContext, view: View) -> str | None:
     image = units_image_of(view)
     for end in image.ends:
         lost = [key for key in setting.required_effects.get(end.who, ()) if key not in image.records.keys]
@@ -79,7 +81,7 @@ def _join_keys(keys: Sequence[bytes]) -> str:
 
 
 # --- U4, U5 -----------------------------------------------------------------------------------------------------------
-def _describe_wrong_progress(setting: Setting, state: DecodedUnitsState) -> Iterator[str]:
+def _describe_wrong_progress(setting: UnitsWorldContext, state: DecodedUnitsState) -> Iterator[str]:
     for job in state.jobs:
         if job.kind == WORK_LIST:
             count = sum(one.done for one in state.progress[job.name])
@@ -102,7 +104,7 @@ def _describe_wrong_progress(setting: Setting, state: DecodedUnitsState) -> Iter
             yield from describe_false_progress(claimed, state.effects_of_units(units))
 
 
-def _is_end_justified(setting: Setting, end: AttemptEnd) -> bool:
+def _is_reported_error_justified(setting: UnitsWorldContext, end: AttemptEnd) -> bool:
     """Check whether a scene gives a task attempt a reason to end with the reported error."""
     kind, _space, unit = end.how.partition(" ")
     return (
@@ -115,24 +117,24 @@ def _is_end_justified(setting: Setting, end: AttemptEnd) -> bool:
     )
 
 
-def _judge_false_errors(setting: Setting, before: View, after: View, actor: str) -> str | None:
+def _judge_false_errors(setting: UnitsWorldContext, before: View, after: View, actor: str) -> str | None:
     for end in _attempts_ended_in_step(before, after):
         ran = setting.exclusive_units.get(end.who, frozenset()) & decode_units_state(after).effects.keys()
         if end.how == "InputChangedError" and ran:
             return f"{end.who} is refused, because the job has another input, and has run {', '.join(sorted(ran))}"
-        if not _is_end_justified(setting, end):
+        if not _is_reported_error_justified(setting, end):
             kind, _space, unit = end.how.partition(" ")
             return f"{end.who} ends with {kind}{f' because of unit {unit!r}' * bool(unit)}, for no reason"
     return None
 
 
 # --- U6, U7 -----------------------------------------------------------------------------------------------------------
-def _judge_leftovers(setting: Setting, view: View) -> str | None:
+def _judge_stray_cells(setting: UnitsWorldContext, view: View) -> str | None:
     count = len(decode_units_state(view).stray_cells)
     return f"{count} cells belong to no table" if count else None
 
 
-def _judge_late_effects(setting: Setting, before: View, after: View, actor: str) -> str | None:
+def _judge_late_effects(setting: UnitsWorldContext, before: View, after: View, actor: str) -> str | None:
     image = units_image_of(after)
     for end in image.ends:
         late = [key for key in end.missing if key in image.records.keys] if end.how == GIVEN_UP else []
@@ -142,7 +144,7 @@ def _judge_late_effects(setting: Setting, before: View, after: View, actor: str)
 
 
 # --- work lists -------------------------------------------------------------------------------------------------------
-def _describe_misplaced_records(setting: Setting, state: DecodedUnitsState) -> Iterator[str]:
+def _describe_misplaced_records(setting: UnitsWorldContext, state: DecodedUnitsState) -> Iterator[str]:
     added = Counter(setting.scene.items)
     for unit, script in setting.scripts.items():
         if unit in state.effects:
@@ -161,14 +163,14 @@ def _describe_misplaced_records(setting: Setting, state: DecodedUnitsState) -> I
             yield f"{key!r} was added, and is lost"
 
 
-def _judge_early_job_end(setting: Setting, before: View, after: View, actor: str) -> str | None:
+def _judge_early_job_end(setting: UnitsWorldContext, before: View, after: View, actor: str) -> str | None:
     for end in _attempts_ended_in_step(before, after):
         if end.left:
             return f"{end.who} reports that the list is at its end, and it has {len(end.left)} records"
     return None
 
 
-def _judge_endless_jobs(setting: Setting, view: View) -> str | None:
+def _judge_endless_jobs(setting: UnitsWorldContext, view: View) -> str | None:
     image, state = units_image_of(view), decode_units_state(view)
     waits = sorted(who for who in setting.workers if image.end_of(who) is None)
     if waits:
@@ -179,7 +181,9 @@ def _judge_endless_jobs(setting: Setting, view: View) -> str | None:
     return None
 
 
-def _rule_about_every_state(judge: Callable[[Setting, DecodedUnitsState], Iterator[str]]) -> Callable[..., str | None]:
+def _check_after_every_step(
+    judge: Callable[[UnitsWorldContext, DecodedUnitsState], Iterator[str]],
+) -> Callable[..., str | None]:
     """Turn a function that finds errors in one state into a rule that is checked after every step."""
     return lambda setting, before, after, actor: "; ".join(judge(setting, decode_units_state(after))) or None
 
@@ -211,7 +215,7 @@ RULES: Mapping[str, Rule] = index_by_name(
         "progress is true",
         "At every moment, the records of progress name the units that have taken effect, these and no others; and a "
         "job is finished only when all of them have.",
-        step=_rule_about_every_state(_describe_wrong_progress),
+        step=_check_after_every_step(_describe_wrong_progress),
     ),
     Rule(
         "U5",
@@ -222,7 +226,10 @@ RULES: Mapping[str, Rule] = index_by_name(
         step=_judge_false_errors,
     ),
     Rule(
-        "U6", "no leftovers", "Units that use a table while it is dropped leave no cells behind.", end=_judge_leftovers
+        "U6",
+        "no leftovers",
+        "Units that use a table while it is dropped leave no cells behind.",
+        end=_judge_stray_cells,
     ),
     Rule(
         "U7",
@@ -234,7 +241,7 @@ RULES: Mapping[str, Rule] = index_by_name(
         "W1",
         "one place",
         "Every key that was added to the work list waits, is in one claim, or is done: one of these, once.",
-        step=_rule_about_every_state(_describe_misplaced_records),
+        step=_check_after_every_step(_describe_misplaced_records),
     ),
     Rule(
         "W2",
@@ -248,28 +255,38 @@ RULES: Mapping[str, Rule] = index_by_name(
 
 
 # --- goals ------------------------------------------------------------------------------------------------------------
-def _ends_show(holds: Callable[[list[str]], bool]) -> Callable[[Any, View], bool]:
+def _make_attempt_ends_condition(holds: Callable[[list[str]], bool]) -> Callable[[Any, View], bool]:
     """Return a goal's function that applies a condition to how all attempts of an execution have ended."""
     return lambda context, view: holds([one.how for one in units_image_of(view).ends])
 
 
 GOALS: Mapping[str, Goal] = {
-    "all": Goal("every attempt reports success", _ends_show(lambda hows: all(how in (DONE, UNNEEDED) for how in hows))),
+    "all": Goal(
+        "every attempt reports success",
+        _make_attempt_ends_condition(lambda hows: all(how in (DONE, UNNEEDED) for how in hows)),
+    ),
     "second": Goal(
-        "an attempt dies, and another one reports success", _ends_show(lambda hows: DIED in hows and DONE in hows)
+        "an attempt dies, and another one reports success",
+        _make_attempt_ends_condition(lambda hows: DIED in hows and DONE in hows),
     ),
     "failed": Goal(
-        "a unit fails", _ends_show(lambda hows: any(how.startswith("InvalidRequestError ") for how in hows))
+        "a unit fails",
+        _make_attempt_ends_condition(lambda hows: any(how.startswith("InvalidRequestError ") for how in hows)),
     ),
-    "fenced": Goal("an attempt finds its job forgotten", _ends_show(lambda hows: "FencedError" in hows)),
+    "fenced": Goal(
+        "an attempt finds its job forgotten", _make_attempt_ends_condition(lambda hows: "FencedError" in hows)
+    ),
     "refused": Goal(
-        "a driver is refused, because the job has another input", _ends_show(lambda hows: "InputChangedError" in hows)
+        "a driver is refused, because the job has another input",
+        _make_attempt_ends_condition(lambda hows: "InputChangedError" in hows),
     ),
     "given-up": Goal(
-        "a run is ended while an attempt goes on", _ends_show(lambda hows: {"FencedError", GIVEN_UP} <= set(hows))
+        "a run is ended while an attempt goes on",
+        _make_attempt_ends_condition(lambda hows: {"FencedError", GIVEN_UP} <= set(hows)),
     ),
     "lost": Goal(
-        "an attempt finds that the database has lost commits", _ends_show(lambda hows: "ConflictError" in hows)
+        "an attempt finds that the database has lost commits",
+        _make_attempt_ends_condition(lambda hows: "ConflictError" in hows),
     ),
     "conflicts": Goal("a commit conflicts"),
     "deferred": Goal("a unit is deferred"),

@@ -7,7 +7,13 @@ from dataclasses import dataclass, field
 
 from holdfast.records.values import Value
 from holdfast_checker.framework import subject
-from holdfast_checker.framework.scene_files import SceneFields, parse_options, parse_script, read_scenes, vary_fault
+from holdfast_checker.framework.scene_files import (
+    SceneFields,
+    iter_single_fault_scenes,
+    parse_field_list,
+    parse_script,
+    read_scenes,
+)
 from holdfast_checker.framework.subject import index_by_name
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.units.scripts import Script, Shards
@@ -45,7 +51,7 @@ class ActorSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene(subject.Scene):
+class UnitsScene(subject.Scene):
     """The declaration of a simulated world of computation units: its jobs, actors, work list and faults.
 
     Attributes:
@@ -77,8 +83,8 @@ class Scene(subject.Scene):
 
 
 # --- scenes that are declared -----------------------------------------------------------------------------------------
-def _make_scene(name: str, fields: SceneFields) -> Scene:
-    """Create a scene from the section of a scene file: fields of `Scene`, and actors with their runs.
+def _make_scene(name: str, fields: SceneFields) -> UnitsScene:
+    """Create a scene from the section of a scene file: fields of `UnitsScene`, and actors with their runs.
 
     ``units of job 1`` are those of the second task of a job, each with its key and its script; ``units of list`` those
     of the work list. A run names its job and, unless it is the first one, its task, then fields of `ActorSpec`.
@@ -89,9 +95,9 @@ def _make_scene(name: str, fields: SceneFields) -> Scene:
         job = key.removeprefix(_UNITS_OF).split()[0]
         jobs[job] = (*jobs.get(job, ()), _parse_units(fields.pop(key)))
     [work] = jobs.pop(LIST, ({},))
-    taken = fields.take_fields(Scene)
+    taken = fields.take_fields(UnitsScene)
     runs = {who: _parse_actor_spec(*text.partition(", ")[::2]) for who, text in fields.items()}
-    return Scene(name=name, start=start, jobs=jobs, work=work, runs=runs, **taken)
+    return UnitsScene(name=name, start=start, jobs=jobs, work=work, runs=runs, **taken)
 
 
 _UNITS_OF = "units of "
@@ -103,7 +109,7 @@ def _parse_units(text: str) -> dict[str, Script]:
 
 def _parse_actor_spec(job: str, options: str) -> ActorSpec:
     name, _space, shard = job.partition(" ")
-    return ActorSpec(job=name, shard=int(shard or 0), **parse_options(options).take_fields(ActorSpec))
+    return ActorSpec(job=name, shard=int(shard or 0), **parse_field_list(options).take_fields(ActorSpec))
 
 
 _DECLARED = read_scenes("holdfast_checker.units", _make_scene)
@@ -111,21 +117,23 @@ _DECLARED = read_scenes("holdfast_checker.units", _make_scene)
 _ONLY_NAMED = ("early-drain-of-others",)
 _LOST_CLAIMS = "faulty-lost-claims/emitted"
 
-LARGEST: Mapping[str, Scene] = {name: _DECLARED[name] for name in _ONLY_NAMED}
+LARGEST: Mapping[str, UnitsScene] = {name: _DECLARED[name] for name in _ONLY_NAMED}
 """The largest scenes, only if they are named."""
 
-SCENES: Mapping[str, Scene] = {name: one for name, one in _DECLARED.items() if name not in (*_ONLY_NAMED, _LOST_CLAIMS)}
+SCENES: Mapping[str, UnitsScene] = {
+    name: one for name, one in _DECLARED.items() if name not in (*_ONLY_NAMED, _LOST_CLAIMS)
+}
 """The quick scenes."""
 
 
-def _scenes_with_each_fault(scene: Scene) -> Iterator[Scene]:
+def _scenes_with_each_fault(scene: UnitsScene) -> Iterator[UnitsScene]:
     """Yield a scene with each kind of fault: large ones only with a crash, and immortal ones without."""
-    for one in vary_fault(scene):
+    for one in iter_single_fault_scenes(scene):
         if scene.mortal if Fault.CRASH in one.budgets else not scene.is_large:
             yield one
 
 
-SMALL: Mapping[str, Scene] = index_by_name(
+SMALL: Mapping[str, UnitsScene] = index_by_name(
     _DECLARED[_LOST_CLAIMS],
     *(one for known in SCENES.values() if not known.budgets for one in _scenes_with_each_fault(known)),
 )

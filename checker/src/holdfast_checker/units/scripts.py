@@ -35,7 +35,7 @@ _READS = {"read": 1, "increment": 1, "create": 1, "move": 2, "together": 1}
 together, only one is, so that the other one comes from another snapshot."""
 
 
-class MixedStateError(Exception):
+class InconsistentReadError(Exception):
     """Raised if a script reads different values of two cells that are equal in every committed state."""
 
 
@@ -157,11 +157,11 @@ class _ScriptPlayer:
             MixedStateError: they differ.
         """
         if self.read(one) != self.read(other):
-            raise MixedStateError(f"{one} and {other} differ")
+            raise InconsistentReadError(f"{one} and {other} differ")
 
     def fail(self) -> None:
         """Fail, whatever the cells contain."""
-        raise MixedStateError("always")
+        raise InconsistentReadError("always")
 
     def _scan(self, prefix: str) -> list[Any]:
         found = [[row, columns[VALUE]] for row, columns in self._cells.scan(CELLS, prefix=prefix)]

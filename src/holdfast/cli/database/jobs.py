@@ -61,7 +61,7 @@ def jobs(
     "other" is time in Holdfast itself and in waits.
     """
     from holdfast.units.jobs import list_jobs
-    from holdfast.units.report import poll, state_of
+    from holdfast.units.report import poll, read_job_state
 
     database = open_given_database(run, url)
     if name is not None:
@@ -69,7 +69,7 @@ def jobs(
         _show_job(run, state, state.report_at(database.environment.clock.now_s()))
         return
     with database.snapshot() as snapshot:
-        found = [state_of(snapshot.reader, job) for job in list_jobs(snapshot.reader)]
+        found = [read_job_state(snapshot.reader, job) for job in list_jobs(snapshot.reader)]
     run.out.lines(_JOB, found, nothing="no jobs: they appear when units run")
 
 

@@ -101,7 +101,7 @@ def stats(run: CommandRun, url: Url) -> None:
     All is counted at one instant, so everything is read once; writers do not wait. Bytes are those of keys and values;
     the database needs more for its indexes.
     """
-    from holdfast.records.cells import table_size
+    from holdfast.records.cells import measure_table_size
     from holdfast.records.tables import list_tables
     from holdfast.units.jobs import list_jobs
     from holdfast.units.work_list import count_items, list_work_lists
@@ -112,7 +112,7 @@ def stats(run: CommandRun, url: Url) -> None:
         reader = snapshot.reader
         for table in list_tables(reader):
             show(f"counting {table.name}")
-            sizes.append((table.name, table_size(reader, table)))
+            sizes.append((table.name, measure_table_size(reader, table)))
         jobs = list_jobs(reader)
         lists = [(work.name, count_items(reader, work)) for work in list_work_lists(reader)]
     finished = sum(job.is_finished for job in jobs)

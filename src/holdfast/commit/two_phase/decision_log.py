@@ -159,8 +159,8 @@ def write_decision_mark(ctx: CommitContext, entry: LogEntry, mark: str, data: by
 
 
 def trim_log(ctx: CommitContext, view: LogView) -> None:
-    """Delete finished decisions that are older than the newest `log_retention_entries`; see `VersionedLog.trim`."""
-    decision_log(ctx).trim(view, keep=ctx.settings.log_retention_entries)
+    """Delete finished decisions but the newest `log_retention_entries`; see `VersionedLog.delete_old_entries`."""
+    decision_log(ctx).delete_old_entries(view, keep=ctx.settings.log_retention_entries)
 
 
 def decision_record_exists(ctx: CommitContext, seq: int, mark: str) -> bool:

@@ -33,9 +33,9 @@ from holdfast.namespace.keys import (
     deleted_key,
     entry_name_in_key,
     lease_key,
-    new_id,
+    new_inode_id,
 )
-from holdfast.namespace.maintenance import KINDS_WITH_BLOBS, MaintenanceLock, encode_damage_note, forget_damage
+from holdfast.namespace.maintenance import KINDS_WITH_BLOBS, MaintenanceLock, delete_damage_note, encode_damage_note
 from holdfast.namespace.operation import Changes
 from holdfast.namespace.operations.base import ReadInode
 from holdfast.namespace.operations.names import Mkdirs
@@ -43,8 +43,8 @@ from holdfast.namespace.other_records import Lease
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import Caller
 from holdfast.namespace.phases import OperationRunner
-from holdfast.namespace.trees import TreeCounter
-from holdfast.namespace.view import Chain, Hints, SeenRecord, View, read_view
+from holdfast.namespace.trees import TreeUsageCounter
+from holdfast.namespace.view import InodeCache, ResolvedPath, SeenRecord, View, read_view
 from holdfast.transactions.base import Record
 
 _MOST_NAMES = 100
@@ -116,7 +116,7 @@ def repair(
             if is_done:
                 break
         if FINDING_KINDS["unowned-blob"] not in found.totals:
-            forget_damage(subject.database, lock, store_now_s, subject.safety_age_s)
+            delete_damage_note(subject.database, lock, store_now_s, subject.safety_age_s)
         return RepairReport(
             repaired=work.repaired,
             failed=list(work.failed.values()),
@@ -204,9 +204,9 @@ class RepairWorkbench:
         self.shelf = shelf
         self.store_now_s = store_now_s
         # Hints of its own: those of others may be wrong.
-        hints, times = Hints(configuration.identity), DirectoryTimes(subject.database, subject.environment.clock)
+        hints, times = InodeCache(configuration.identity), DirectoryTimes(subject.database, subject.environment.clock)
         self.operations = OperationRunner(subject.database, subject.environment, hints, times)
-        self.trees = TreeCounter(self.operations)
+        self.trees = TreeUsageCounter(self.operations)
         self.caller = Caller(configuration.superuser, is_superuser=True)
 
     # --- reading ------------------------------------------------------------------------------------------------------
@@ -222,9 +222,9 @@ class RepairWorkbench:
         except CorruptDataError:
             return None
 
-    def chain(self, path: NsPath) -> tuple[Chain, View]:
+    def chain(self, path: NsPath) -> tuple[ResolvedPath, View]:
         """Resolve a path; return the inodes on it, and the view that a commit validates."""
-        view = read_view(self.subject.database, Hints(self.configuration.identity), ReadInode(path))
+        view = read_view(self.subject.database, InodeCache(self.configuration.identity), ReadInode(path))
         return view.chains[0], view
 
     # --- writing ------------------------------------------------------------------------------------------------------
@@ -279,7 +279,7 @@ class RepairWorkbench:
 
     def new_id(self) -> int:
         """Return a new inode id."""
-        return new_id(self.subject.environment)
+        return new_inode_id(self.subject.environment)
 
     def new_file(self, extents: tuple[Extent, ...], xattrs: Mapping[str, bytes]) -> Inode:
         """Return the inode of a new file with the given content, which only the superuser may read."""

@@ -297,7 +297,7 @@ def _inode_rows(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
 def _lease_rows(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
     lease = Lease.decode(key, record.value)
     silence = None
-    if lease.is_silent(now_ms, HARD_LIMIT_MS):
+    if lease.is_renewal_overdue(now_ms, HARD_LIMIT_MS):
         minutes = (now_ms - lease.renewed_ms) // 60_000
         silence = f"silent for {minutes} minutes" if minutes >= 0 else "dated by a wrong clock"
     yield "lease", pack_id(id_in_key(key)), key, lease.key, pack_name(lease.holder), silence

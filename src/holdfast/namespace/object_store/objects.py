@@ -21,19 +21,19 @@ from holdfast.namespace.inode import MADE_FOR_OBJECTS, Extent, Inode, InodeKind
 from holdfast.namespace.keys import children_range, data_key, upload_key
 from holdfast.namespace.listing import etag_of_inode
 from holdfast.namespace.operation import Changes, OperationContext
-from holdfast.namespace.operations.base import OnePath, PathGroup, check_path, discard_extents
-from holdfast.namespace.operations.files import FileGroup, Publish
+from holdfast.namespace.operations.base import PathGroup, SinglePathOperation, check_path, discard_extents
+from holdfast.namespace.operations.files import FileOperation, Publish
 from holdfast.namespace.operations.names import Delete
 from holdfast.namespace.other_records import Upload, encode_metadata, no_such_upload_error
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import EXECUTE, READ, WRITE, Caller
-from holdfast.namespace.view import Chain, View
+from holdfast.namespace.view import ResolvedPath, View
 from holdfast.stores.base import Create, Part, PutMode, Update
 from holdfast.transactions.base import RangeCount
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CreateObject(FileGroup):
+class CreateObject(FileOperation):
     """Create or replace the file of an object if a condition (`mode`) holds; the result is its inode.
 
     Group: that of `Publish`, and the upload, exclusively.
@@ -52,7 +52,7 @@ class CreateObject(FileGroup):
     parts: Sequence[Part] = ()
     keys: dict[int, bytes] = field(default_factory=dict, compare=False)
 
-    def extra_keys(self, chains: Sequence[Chain]) -> Collection[bytes]:
+    def extra_keys(self, chains: Sequence[ResolvedPath]) -> Collection[bytes]:
         """Return the database keys of the file's lease, if it has one, and of the upload that the object comes from."""
         return [*self.file.extra_keys(chains), *([upload_key(self.upload)] if self.upload else ())]
 
@@ -119,7 +119,7 @@ def _parts_left_out(parts: Mapping[int, Extent], extents: Collection[Extent]) ->
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveObject(FileGroup):
+class RemoveObject(FileOperation):
     """Delete the file of an object; do nothing if it does not exist, or has another etag than a given one. The result
     is whether it was deleted.
 
@@ -152,7 +152,7 @@ class RemoveObject(FileGroup):
 
 
 @dataclass(frozen=True, slots=True)
-class RequireObject(OnePath):
+class RequireObject(SinglePathOperation):
     """Require, in a transaction, that an object exists and has a given etag (any if empty); changes nothing.
 
     Group: the inodes on the path, shared.
@@ -176,7 +176,7 @@ class RequireObject(OnePath):
 
 
 @dataclass(frozen=True, slots=True)
-class RequireEmptyDirectory(OnePath):
+class RequireEmptyDirectory(SinglePathOperation):
     """Require, in a transaction, that a directory is empty or does not exist; changes nothing.
 
     Group: the inodes on the path, shared; the directory, exclusively; the absence of anything in it.
@@ -198,7 +198,7 @@ class RequireEmptyDirectory(OnePath):
         return changes
 
 
-def _is_below_file(chain: Chain, context: OperationContext) -> bool:
+def _is_below_file(chain: ResolvedPath, context: OperationContext) -> bool:
     """Check whether something above the target is a file: then a store has no object there. Else, see `check_path`."""
     try:
         check_path(chain, context)
@@ -216,7 +216,7 @@ def _object_key(path: NsPath) -> str:
 # them, and may have given them quotas, permissions or attributes. Every client has to know the difference, so a
 # directory that was made for an object carries a mark: an extended attribute, with the rights that the directory had.
 @dataclass(frozen=True, slots=True)
-class RemoveEmptyDirectory(OnePath):
+class RemoveEmptyDirectory(SinglePathOperation):
     """Remove a directory if the object store made it and it is empty and unchanged; the result is whether it does not
     exist any more.
 
@@ -225,7 +225,7 @@ class RemoveEmptyDirectory(OnePath):
 
     path: NsPath
 
-    def extra_range(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
+    def extra_range(self, chains: Sequence[ResolvedPath]) -> tuple[bytes, bytes] | None:
         """Return the range of the directory's children if it may be removed."""
         target = chains[0].target
         return children_range(target.id) if target is not None and is_directory_unchanged(target) else None
@@ -267,7 +267,7 @@ def is_directory_unchanged(inode: Inode) -> bool:
 
 # --- pending uploads --------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
-class BeginUpload(OnePath):
+class BeginUpload(SinglePathOperation):
     """Create the record of a new pending upload, without parts.
 
     Group: the inodes on the path, shared.
@@ -279,13 +279,13 @@ class BeginUpload(OnePath):
 
     def execute(self, view: View, context: OperationContext) -> Changes[None]:
         """Return the change that inserts the upload's record. For the errors, see `CheckTargets.execute`."""
-        changes = CheckTargets(self.paths).execute(view, context)
+        changes = CheckWritablePaths(self.paths).execute(view, context)
         changes.new_values[upload_key(self.token)] = self.upload.encode()
         return changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AddPart(OnePath):
+class AddUploadPart(SinglePathOperation):
     """Add a part, whose bytes are stored, to a pending upload; it replaces an earlier part of the same number.
 
     Group: the inodes on the path, shared; the upload, exclusively.
@@ -304,7 +304,7 @@ class AddPart(OnePath):
     data: Mapping[str, bytes] = field(default_factory=dict)
     is_late: Callable[[], bool] = field(default=lambda: False, compare=False)
 
-    def extra_keys(self, chains: Sequence[Chain]) -> Collection[bytes]:
+    def extra_keys(self, chains: Sequence[ResolvedPath]) -> Collection[bytes]:
         """Return the key of the upload's record."""
         return [upload_key(self.token)]
 
@@ -335,7 +335,7 @@ class AddPart(OnePath):
 
 
 @dataclass(frozen=True, slots=True)
-class AbortUpload(OnePath):
+class AbortUpload(SinglePathOperation):
     """Delete a pending upload with its parts, if it exists.
 
     Group: the inodes on the path, shared; the upload, exclusively.
@@ -348,7 +348,7 @@ class AbortUpload(OnePath):
     path: NsPath
     token: str
 
-    def extra_keys(self, chains: Sequence[Chain]) -> Collection[bytes]:
+    def extra_keys(self, chains: Sequence[ResolvedPath]) -> Collection[bytes]:
         """Return the key of the upload's record."""
         return [upload_key(self.token)]
 
@@ -374,7 +374,7 @@ def pending_upload(view: View, token: str, path: NsPath) -> Upload | None:
     return upload if upload is not None and upload.path == str(path) else None
 
 
-def _require_upload_use(chain: Chain, context: OperationContext) -> None:
+def _require_upload_use(chain: ResolvedPath, context: OperationContext) -> None:
     if not may_use_uploads(chain, context.caller):
         raise PermissionDeniedError(
             "the user may not write the directory of the upload: ask its owner",
@@ -386,7 +386,7 @@ def _require_upload_use(chain: Chain, context: OperationContext) -> None:
 # --- rights -----------------------------------------------------------------------------------------------------------
 # Whether the caller may write objects is also asked in advance: a job must not run, and fail at its end (C11).
 @dataclass(frozen=True, slots=True)
-class CheckTargets(PathGroup):
+class CheckWritablePaths(PathGroup):
     """Check that objects could be written to all of the paths now; changes nothing.
 
     Group: the inodes on the paths, as one snapshot.
@@ -413,7 +413,7 @@ class CheckTargets(PathGroup):
 
 
 @dataclass(frozen=True, slots=True)
-class MaySeeUploads(PathGroup):
+class CheckUploadVisibility(PathGroup):
     """Check for each path of a pending upload whether the caller may see the upload; the results are booleans in the
     order of the paths.
 
@@ -427,7 +427,7 @@ class MaySeeUploads(PathGroup):
         return Changes([may_use_uploads(chain, context.caller, or_read=True) for chain in view.chains])
 
 
-def may_use_uploads(chain: Chain, caller: Caller, *, or_read: bool = False) -> bool:
+def may_use_uploads(chain: ResolvedPath, caller: Caller, *, or_read: bool = False) -> bool:
     """Return whether the caller may add parts to the pending uploads of a path, and abort them.
 
     An upload belongs to the directory in which its file will be, or to the deepest one that exists. Whoever may write
@@ -438,6 +438,6 @@ def may_use_uploads(chain: Chain, caller: Caller, *, or_read: bool = False) -> b
     """
     # A file above the path makes the upload useless; it must be possible to abort it.
     above = [inode for inode in chain.ancestors if inode.is_directory]
-    if not all(caller.may(inode, EXECUTE) for inode in above):
+    if not all(caller.has_permission(inode, EXECUTE) for inode in above):
         return False
-    return caller.may(above[-1], WRITE) or (or_read and caller.may(above[-1], READ))
+    return caller.has_permission(above[-1], WRITE) or (or_read and caller.has_permission(above[-1], READ))

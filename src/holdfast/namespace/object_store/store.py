@@ -27,15 +27,15 @@ from holdfast.namespace.file_reader import FileReader
 from holdfast.namespace.file_writer import MOST_INLINE_BYTES
 from holdfast.namespace.inode import Extent, Inode, decode_inode
 from holdfast.namespace.keys import ROOT_KEY, kind_range, upload_key
-from holdfast.namespace.listing import TreeEntry, etag_of_inode, walk_below
+from holdfast.namespace.listing import TreeEntry, etag_of_inode, walk_descendants
 from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.object_store.objects import (
     AbortUpload,
-    AddPart,
+    AddUploadPart,
     BeginUpload,
-    CheckTargets,
+    CheckUploadVisibility,
+    CheckWritablePaths,
     CreateObject,
-    MaySeeUploads,
     RemoveEmptyDirectory,
     RemoveObject,
     RequireEmptyDirectory,
@@ -46,7 +46,7 @@ from holdfast.namespace.operations.base import ReadInode
 from holdfast.namespace.operations.files import Publish
 from holdfast.namespace.other_records import Upload, decode_metadata, encode_metadata, no_such_upload_error
 from holdfast.namespace.paths import MAX_PATH_CHARACTERS, NsPath
-from holdfast.namespace.view import read_view, require_own_root
+from holdfast.namespace.view import read_view, require_expected_namespace_root
 from holdfast.stores.base import (
     Capabilities,
     Change,
@@ -129,7 +129,7 @@ class NamespaceStore:
         configuration, blobs = self.namespace.configuration, self.namespace.blobs
         extents, small = blobs.put(file_id, bytes(data), configuration.inline_bytes)
         file = replace(
-            _make_publish(self.namespace, path, file_id),
+            _make_publish_operation(self.namespace, path, file_id),
             extents=extents,
             data=small,
             xattrs=encode_metadata(metadata),
@@ -181,7 +181,9 @@ class NamespaceStore:
             return
         if above <= names and chain.target is not None and chain.target.is_directory:
             rest = list(takewhile(bool, after[len(names) :])) if above == names else []
-            entries = walk_below(reader, path, chain.target, caller.check_listing, beginning=beginning, after=rest)
+            entries = walk_descendants(
+                reader, path, chain.target, caller.check_listing, beginning=beginning, after=rest
+            )
             yield from (one for one in entries if not one.inode.is_directory)
 
     def delete(self, key: str) -> None:
@@ -207,28 +209,30 @@ class NamespaceStore:
         part = extents[0] if extents else Extent(f"empty-{self.namespace.environment.ids.token()}", 0, inline=True)
         with blobs.delete_if_publishing_fails(extents, expiry):
             self.namespace.run(
-                AddPart(path=path, token=upload_id, number=number, part=part, data=small, is_late=expiry.is_over)
+                AddUploadPart(path=path, token=upload_id, number=number, part=part, data=small, is_late=expiry.is_over)
             )
         return Part(number, part.blob, len(data))
 
     def _read_upload(self, key: str, upload_id: str) -> Upload:
         token = upload_key(upload_id)
         found = self.namespace.database.get_many([token, ROOT_KEY])
-        self._check_root(found)
+        self._check_root_identity(found)
         upload = Upload.decode(token, found[token].value) if token in found else None
         if upload is None or upload.path != f"/{key}":
             raise no_such_upload_error(key, upload_id)
         return upload
 
-    def _check_root(self, found: Mapping[bytes, Record]) -> None:
-        """Check that the uploads that were read with the root are those of this namespace: see `require_own_root`."""
+    def _check_root_identity(self, found: Mapping[bytes, Record]) -> None:
+        """Check that uploads read with the root are of this namespace; see `require_expected_namespace_root`."""
         root = decode_inode(ROOT_KEY, found[ROOT_KEY].value) if ROOT_KEY in found else None
-        require_own_root(root, self.namespace.configuration.identity)
+        require_expected_namespace_root(root, self.namespace.configuration.identity)
 
     def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
         check_parts(key, parts)
         change = Complete(key, upload_id, tuple(parts), Overwrite())
-        return _object_info(path_of_key(key), self.namespace.run(_make_completion(self.namespace, change)))
+        return _object_info(
+            path_of_key(key), self.namespace.run(_make_complete_upload_operation(self.namespace, change))
+        )
 
     def abort_upload(self, key: str, upload_id: str) -> None:
         self.namespace.run(AbortUpload(path_of_key(key), upload_id))
@@ -238,12 +242,12 @@ class NamespaceStore:
         if marker is not None:
             start = upload_key(marker[1]) + b"\0"
         page = self.namespace.database.scan(start, end, _UPLOADS, [ROOT_KEY])
-        self._check_root(page.guards)
+        self._check_root_identity(page.guards)
         found = [(key[1:].decode(), Upload.decode(key, record.value)) for key, record in page.records]
         wanted = [(token, upload) for token, upload in found if upload.path[1:].startswith(prefix)]
         seen = [True] * len(wanted)
         if wanted and not self.namespace.caller.is_superuser:
-            seen = self.namespace.run(MaySeeUploads([NsPath.parse(upload.path) for _, upload in wanted]))
+            seen = self.namespace.run(CheckUploadVisibility([NsPath.parse(upload.path) for _, upload in wanted]))
         uploads = [
             UploadInfo(upload.path[1:], token, upload.initiated_ms / 1000)
             for (token, upload), is_seen in zip(wanted, seen, strict=True)
@@ -255,7 +259,7 @@ class NamespaceStore:
     def check_targets(self, targets: Sequence[str]) -> None:
         paths = [path_of_key(target) for target in targets]
         for start in range(0, len(paths), _PATHS):
-            self.namespace.run(CheckTargets(paths[start : start + _PATHS]))
+            self.namespace.run(CheckWritablePaths(paths[start : start + _PATHS]))
 
     def apply(self, changes: Sequence[Change]) -> None:
         check_changes(changes, _MOST_KEY_BYTES)
@@ -267,7 +271,7 @@ class NamespaceStore:
         except (PreconditionError, NotFoundError):
             self.make_durable()  # perhaps an earlier call of this caller, whose reply was lost, is in the way
             raise
-        self._settle_changes(whole)
+        self._confirm_changes_durable(whole)
         self._prune_directories(whole.emptied)
 
     def make_durable(self, written: Sequence[Complete | Require] = ()) -> None:
@@ -282,7 +286,7 @@ class NamespaceStore:
     def _require_uploads(self, uploads: Sequence[Complete]) -> None:
         """Check that uploads are pending and have their parts, with one read."""
         found = self.namespace.database.get_many([ROOT_KEY, *(upload_key(one.upload_id) for one in uploads)])
-        self._check_root(found)
+        self._check_root_identity(found)
         for one in uploads:
             key = upload_key(one.upload_id)
             parts = Upload.decode(key, found[key].value).parts if key in found else {}
@@ -294,7 +298,7 @@ class NamespaceStore:
                     upload_id=one.upload_id,
                 )
 
-    def _settle_changes(self, made: ChangeSet) -> None:
+    def _confirm_changes_durable(self, made: ChangeSet) -> None:
         """Make changes durable that were just made, and look whether they are there: others may be in their place.
 
         What neither creates a file nor deletes a certain one leaves nothing that could be told from others' changes.
@@ -305,7 +309,7 @@ class NamespaceStore:
         """
         try:
             self.make_durable()
-            is_there = self._are_changes_in_place(made)
+            is_there = self._are_changes_visible(made)
         except UnavailableError as error:
             raise OutcomeUnknownError("it is unknown whether changes are durable: read them, then decide") from error
         if not is_there:
@@ -313,7 +317,7 @@ class NamespaceStore:
                 "the database has lost what it had committed: repeat the call", key=made.changes[0].key
             )
 
-    def _are_changes_in_place(self, made: ChangeSet) -> bool:
+    def _are_changes_visible(self, made: ChangeSet) -> bool:
         if made.published:
             # One is enough, as all were made in one step; by its key, as a directory above may have been renamed since.
             file_id, key = next(iter(made.published.items()))
@@ -368,7 +372,7 @@ def path_of_key(key: str) -> NsPath:
     return NsPath.parse(f"/{key}")
 
 
-def _make_publish(namespace: Namespace, path: NsPath, file_id: int = 0) -> Publish:
+def _make_publish_operation(namespace: Namespace, path: NsPath, file_id: int = 0) -> Publish:
     """Return the operation that publishes a file, without its content."""
     configuration = namespace.configuration
     return Publish(
@@ -380,11 +384,15 @@ def _make_publish(namespace: Namespace, path: NsPath, file_id: int = 0) -> Publi
     )
 
 
-def _make_completion(namespace: Namespace, change: Complete) -> CreateObject:
+def _make_complete_upload_operation(namespace: Namespace, change: Complete) -> CreateObject:
     """Return the operation that completes an upload."""
     path = path_of_key(change.key)
     return CreateObject(
-        path=path, file=_make_publish(namespace, path), mode=change.mode, upload=change.upload_id, parts=change.parts
+        path=path,
+        file=_make_publish_operation(namespace, path),
+        mode=change.mode,
+        upload=change.upload_id,
+        parts=change.parts,
     )
 
 
@@ -419,7 +427,7 @@ class ChangeSet:
                 extents, _ = self.namespace.blobs.put(file_id, bytes(one.data), 0)
                 stored += extents
                 large[position] = replace(
-                    _make_publish(self.namespace, path, file_id), extents=extents, is_late=expiry.is_over
+                    _make_publish_operation(self.namespace, path, file_id), extents=extents, is_late=expiry.is_over
                 )
             paths = [path_of_key(one.key.rstrip("/")) for one in (self.changes[0], self.changes[-1])]
             self.namespace.run(OperationBatch(paths, lambda: self._iter_operations(large)))
@@ -456,7 +464,7 @@ class ChangeSet:
         )
         for position, one in enumerate(self.changes):
             if isinstance(one, Complete):
-                yield _make_completion(self.namespace, one)
+                yield _make_complete_upload_operation(self.namespace, one)
             elif isinstance(one, Put):
                 file = large.get(position) or self._make_small_publish(one)
                 is_first = not self.published and isinstance(one.mode, Create)
@@ -464,7 +472,7 @@ class ChangeSet:
                 yield CreateObject(path=file.path, file=file, mode=one.mode, keys=keys)
 
     def _make_small_publish(self, change: Put) -> Publish:
-        file = _make_publish(self.namespace, path_of_key(change.key), self.namespace.new_id())
+        file = _make_publish_operation(self.namespace, path_of_key(change.key), self.namespace.new_id())
         extents, data = self.namespace.blobs.put(file.file_id, bytes(change.data), len(change.data))
         return replace(file, extents=extents, data=data)
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from holdfast.errors import InvalidRequestError
 from holdfast.namespace.directory_times import DirectoryTimes
 from holdfast.namespace.errors import PermissionDeniedError
-from holdfast.namespace.inode import Inode, check_replication, check_times, is_number
+from holdfast.namespace.inode import Inode, check_replication, check_times, is_integer_in_range
 from holdfast.namespace.keys import times_key
 from holdfast.namespace.operation import Changes, OperationContext, charge_quotas
-from holdfast.namespace.operations.base import OnePath, check_path, get_unfrozen_target
+from holdfast.namespace.operations.base import SinglePathOperation, check_path, get_unfrozen_target
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import STICKY, WRITE, check_user_name
-from holdfast.namespace.view import Chain, View
+from holdfast.namespace.view import ResolvedPath, View
 
 _XATTR_NAMESPACES = ("user.", "trusted.", "system.", "security.", "raw.")
 _MAX_XATTRS = 32
@@ -23,7 +23,7 @@ _MAX_XATTR_BYTES = 16384
 
 
 @dataclass(frozen=True, slots=True)
-class GetStatus(OnePath):
+class GetStatus(SinglePathOperation):
     """Read the inode at a path, and when the entries of a directory last changed; the result is None and 0 if the path
     does not exist.
 
@@ -38,7 +38,7 @@ class GetStatus(OnePath):
     times: DirectoryTimes
     access: int = 0
 
-    def extra_keys(self, chains: Sequence[Chain]) -> Collection[bytes]:
+    def extra_keys(self, chains: Sequence[ResolvedPath]) -> Collection[bytes]:
         """Return the key of the modification time of the directory's entries."""
         target = chains[0].target
         return [times_key(target.id)] if target is not None and target.is_directory else ()
@@ -60,7 +60,7 @@ class GetStatus(OnePath):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetAttributes(OnePath):
+class SetAttributes(SinglePathOperation):
     """Change mode, owner, group or times of a file or directory; None leaves an attribute as it is. The result is the
     new inode.
 
@@ -100,7 +100,7 @@ class SetAttributes(OnePath):
             caller.check(chain, len(self.path.names), WRITE)
         changed = replace(
             inode,
-            mode=inode.mode if self.mode is None else _check_mode(self.mode),
+            mode=inode.mode if self.mode is None else _check_permission_mode(self.mode),
             owner=inode.owner if self.owner is None else self.owner,
             group=inode.group if self.group is None else self.group,
             mtime_ms=inode.mtime_ms if self.mtime_ms is None else self.mtime_ms,
@@ -122,14 +122,14 @@ class SetAttributes(OnePath):
         check_times(self.mtime_ms, self.atime_ms)
 
 
-def _check_mode(mode: int) -> int:
-    if not is_number(mode, 0, 0o1777):
+def _check_permission_mode(mode: int) -> int:
+    if not is_integer_in_range(mode, 0, 0o1777):
         raise InvalidRequestError("a mode has at most the bits 1777: change it", mode=mode)
     return mode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetReplication(OnePath):
+class SetReplication(SinglePathOperation):
     """Change the replication of a file, which counts in quotas of space; the result is False if the path is not a file.
 
     Group: the inodes on the path, shared; the target, exclusively.
@@ -160,7 +160,7 @@ class SetReplication(OnePath):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetXattr(OnePath):
+class SetXattr(SinglePathOperation):
     """Set or remove an extended attribute of a file or directory.
 
     Group: the inodes on the path, shared; the target, exclusively.
@@ -209,7 +209,7 @@ class SetXattr(OnePath):
             )
 
 
-def _check_xattr_name(chain: Chain, name: str, context: OperationContext) -> str:
+def _check_xattr_name(chain: ResolvedPath, name: str, context: OperationContext) -> str:
     """Check that the caller may change an attribute; return its name, with the namespace in lower case.
 
     Who may write may change ``user.`` attributes, but only the owner of a sticky directory; only the superuser may

@@ -20,10 +20,10 @@ from holdfast.namespace.keys import (
     lease_key,
 )
 from holdfast.namespace.operation import Changes, OperationContext, charge_quotas
-from holdfast.namespace.other_records import DeletedTree, Trail, trail_of_chain
+from holdfast.namespace.other_records import DeletedTree, Trail, list_ancestor_directories
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import EXECUTE, WRITE, Caller
-from holdfast.namespace.view import Chain, View
+from holdfast.namespace.view import ResolvedPath, View
 from holdfast.transactions.base import RangeCount
 
 R = TypeVar("R")
@@ -34,16 +34,16 @@ class PathGroup:
 
     __slots__ = ()
 
-    def extra_keys(self, chains: Sequence[Chain]) -> Collection[bytes]:
+    def extra_keys(self, chains: Sequence[ResolvedPath]) -> Collection[bytes]:
         """Return no keys: nothing is read besides the inodes on the paths."""
         return ()
 
-    def extra_range(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
+    def extra_range(self, chains: Sequence[ResolvedPath]) -> tuple[bytes, bytes] | None:
         """Return None: no range of keys is read."""
         return None
 
 
-class OnePath(PathGroup):
+class SinglePathOperation(PathGroup):
     """Base class of operations on one path, their attribute `path`."""
 
     __slots__ = ()
@@ -56,7 +56,7 @@ class OnePath(PathGroup):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadInode(OnePath):
+class ReadInode(SinglePathOperation):
     """Read the inode at a path that must exist; it is the result.
 
     Group: the inodes on the path, as one snapshot; nothing is locked.
@@ -73,7 +73,7 @@ class ReadInode(OnePath):
         return Changes(get_readable_target(view.chains[0], context.caller))
 
 
-def get_readable_target(chain: Chain, caller: Caller) -> Inode:
+def get_readable_target(chain: ResolvedPath, caller: Caller) -> Inode:
     """Return the inode at a path, if it exists and the caller may search all directories above it. A frozen tree is no
     obstacle.
 
@@ -84,7 +84,7 @@ def get_readable_target(chain: Chain, caller: Caller) -> Inode:
     return get_target(chain)
 
 
-def check_path(chain: Chain, context: OperationContext, own_mark: str = "") -> None:
+def check_path(chain: ResolvedPath, context: OperationContext, own_mark: str = "") -> None:
     """Check that the caller may search all directories above the target, and that no other client has frozen a tree on
     the path.
 
@@ -99,7 +99,7 @@ def check_path(chain: Chain, context: OperationContext, own_mark: str = "") -> N
     check_not_frozen(chain, context, own_mark)
 
 
-def check_not_frozen(chain: Chain, context: OperationContext, own_mark: str = "") -> None:
+def check_not_frozen(chain: ResolvedPath, context: OperationContext, own_mark: str = "") -> None:
     """Check that no other client has frozen a directory on the path, to count the tree below it.
 
     Args:
@@ -113,7 +113,7 @@ def check_not_frozen(chain: Chain, context: OperationContext, own_mark: str = ""
             raise TreeMovingError("a directory on the path is being counted: repeat later", path=str(chain.path))
 
 
-def get_unfrozen_target(chain: Chain, context: OperationContext, own_mark: str = "") -> Inode:
+def get_unfrozen_target(chain: ResolvedPath, context: OperationContext, own_mark: str = "") -> Inode:
     """Check a path as `check_path` does, and return the inode at it.
 
     Args:
@@ -127,7 +127,7 @@ def get_unfrozen_target(chain: Chain, context: OperationContext, own_mark: str =
     return get_target(chain)
 
 
-def get_target(chain: Chain) -> Inode:
+def get_target(chain: ResolvedPath) -> Inode:
     """Return the inode at a resolved path, without any check.
 
     Raises:
@@ -138,7 +138,7 @@ def get_target(chain: Chain) -> Inode:
     return chain.target
 
 
-def get_unfrozen_file(chain: Chain, context: OperationContext) -> Inode:
+def get_unfrozen_file(chain: ResolvedPath, context: OperationContext) -> Inode:
     """Check a path as `check_path` does, and return the inode of the file at it.
 
     Raises:
@@ -152,7 +152,7 @@ def get_unfrozen_file(chain: Chain, context: OperationContext) -> Inode:
 
 
 @dataclass(frozen=True, slots=True)
-class _NewParents:
+class _CreatedParents:
     """The parent of a new entry, the directories on its path, and how many were made."""
 
     inode: Inode
@@ -160,9 +160,9 @@ class _NewParents:
     made: int
 
 
-def make_parents(
-    changes: Changes[R], chain: Chain, context: OperationContext, *, mode: int | None, allowed: bool = True
-) -> _NewParents:
+def create_parent_directories(
+    changes: Changes[R], chain: ResolvedPath, context: OperationContext, *, mode: int | None, allowed: bool = True
+) -> _CreatedParents:
     """Add the missing directories above a path to the changes; return its parent, the directories down to it, and how
     many are new.
 
@@ -184,14 +184,14 @@ def make_parents(
     if missing and not allowed:
         raise PathNotFoundError("the parent directory does not exist: create it first", path=str(chain.path.parent))
     changes.touched.add(chain.keys[depth])
-    trail = list(trail_of_chain(chain, depth))
+    trail = list(list_ancestor_directories(chain, depth))
     bits = (parent.mode if mode is None else mode) & 0o777 | 0o300
     for name in missing:
         child = new_directory(parent, context, bits)
         changes.inserts[inode_key(parent.id, name)] = child
         trail.append((child.id, name))
         parent = child
-    return _NewParents(parent, tuple(trail), len(missing))
+    return _CreatedParents(parent, tuple(trail), len(missing))
 
 
 def new_directory(parent: Inode, context: OperationContext, mode: int) -> Inode:
@@ -251,7 +251,7 @@ def detach_directory(changes: Changes[R], inode: Inode, ancestors: Iterable[Inod
     changes.new_values[deleted_key(inode.id)] = DeletedTree(inode, str(path), now_ms, charged).encode()
 
 
-def remove_empty(changes: Changes[R], chain: Chain) -> None:
+def remove_empty_directory(changes: Changes[R], chain: ResolvedPath) -> None:
     """Delete the directory at a path with all its records; the commit fails if it has entries."""
     target = chain.target
     assert target is not None
@@ -260,7 +260,7 @@ def remove_empty(changes: Changes[R], chain: Chain) -> None:
     charge_quotas(changes, chain.ancestors, names=-1)
 
 
-def remove_target(changes: Changes[R], chain: Chain, context: OperationContext) -> None:
+def remove_path_target(changes: Changes[R], chain: ResolvedPath, context: OperationContext) -> None:
     """Delete what is at a path: a file with its content, a directory as a deleted tree that the collector removes."""
     target = chain.target
     assert target is not None

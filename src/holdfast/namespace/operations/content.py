@@ -7,20 +7,20 @@ from dataclasses import dataclass, replace
 
 from holdfast.errors import InvalidRequestError
 from holdfast.namespace.errors import PathIsDirectoryError, PathNotFoundError
-from holdfast.namespace.inode import Extent, Inode, is_number
+from holdfast.namespace.inode import Extent, Inode, is_integer_in_range
 from holdfast.namespace.keys import data_key
 from holdfast.namespace.operation import Changes, OperationContext, charge_quotas
-from holdfast.namespace.operations.base import OnePath, discard_blobs, end_lease, get_unfrozen_file
-from holdfast.namespace.operations.files import MAX_EXTENTS, FileGroup, refuse_writer
+from holdfast.namespace.operations.base import SinglePathOperation, discard_blobs, end_lease, get_unfrozen_file
+from holdfast.namespace.operations.files import MAX_EXTENTS, FileOperation, require_no_live_writer
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import READ, WRITE
-from holdfast.namespace.view import Chain, View
+from holdfast.namespace.view import ResolvedPath, View
 
 _MOST_LOADED_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class OpenForReading(OnePath):
+class OpenForReading(SinglePathOperation):
     """Read the inode of a file and the bytes of its small blobs, by the blobs' names: the result.
 
     Group: the inodes on the path and the small blobs, as one snapshot; nothing is locked. So a reader gets a small file
@@ -30,7 +30,7 @@ class OpenForReading(OnePath):
 
     path: NsPath
 
-    def extra_keys(self, chains: Sequence[Chain]) -> Collection[bytes]:
+    def extra_keys(self, chains: Sequence[ResolvedPath]) -> Collection[bytes]:
         """Return the keys of the records with the bytes of the file's small blobs; none if they have more than 1 MiB in
         all.
         """
@@ -59,7 +59,7 @@ class OpenForReading(OnePath):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Concat(FileGroup):
+class Concat(FileOperation):
     """Append the content of source files to a target file, and delete the sources. No bytes are copied. The result is
     the target's inode.
 
@@ -89,7 +89,7 @@ class Concat(FileGroup):
         target_chain = view.chains[0]
         target = get_unfrozen_file(target_chain, context)
         context.caller.check(target_chain, len(self.target.names), WRITE)
-        refuse_writer(view, target, target_chain, context.now_ms)
+        require_no_live_writer(view, target, target_chain, context.now_ms)
         changes = Changes(target)
         extents = list(target.extents)
         space = 0
@@ -112,12 +112,12 @@ class Concat(FileGroup):
         )
         return changes
 
-    def _check_source(self, view: View, chain: Chain, target: Inode, context: OperationContext) -> Inode:
+    def _check_source(self, view: View, chain: ResolvedPath, target: Inode, context: OperationContext) -> Inode:
         """Check that a source may be appended to the target, and removed; return its inode."""
         source = get_unfrozen_file(chain, context)
         context.caller.check(chain, len(chain.path.names), READ)
         context.caller.check_removal(chain)
-        refuse_writer(view, source, chain, context.now_ms)
+        require_no_live_writer(view, source, chain, context.now_ms)
         reason = ""
         if chain.path.parent != self.target.parent:
             reason = "in the directory of the target: move them"
@@ -133,7 +133,7 @@ class Concat(FileGroup):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Truncate(FileGroup):
+class Truncate(FileOperation):
     """Cut a file to a length; the result is its inode. The lease of a writer that has been silent for more than a
     minute ends.
 
@@ -153,8 +153,8 @@ class Truncate(FileGroup):
         (chain,) = view.chains
         inode = get_unfrozen_file(chain, context)
         context.caller.check(chain, len(self.path.names), WRITE)
-        refuse_writer(view, inode, chain, context.now_ms)
-        if not is_number(self.length, 0, inode.size):
+        require_no_live_writer(view, inode, chain, context.now_ms)
+        if not is_integer_in_range(self.length, 0, inode.size):
             raise InvalidRequestError(
                 "a file can only be cut: the length is from 0 to its size", length=self.length, size=inode.size
             )

@@ -11,36 +11,36 @@ from holdfast.namespace.inode import FILE_MODE, Extent, Inode, InodeKind, check_
 from holdfast.namespace.keys import data_key, inode_key, lease_key
 from holdfast.namespace.operation import Changes, OperationContext, charge_quotas
 from holdfast.namespace.operations.base import (
-    OnePath,
+    SinglePathOperation,
     check_not_frozen,
     check_path,
+    create_parent_directories,
     discard_file,
     get_unfrozen_file,
     get_unfrozen_target,
-    make_parents,
 )
-from holdfast.namespace.other_records import SOFT_LIMIT_MS, Lease, trail_of_chain
+from holdfast.namespace.other_records import SOFT_LIMIT_MS, Lease, list_ancestor_directories
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import WRITE
-from holdfast.namespace.view import Chain, View
+from holdfast.namespace.view import ResolvedPath, View
 
 MAX_EXTENTS = 10_000
 """HDFS's ``dfs.namenode.fs-limits.max-blocks-per-file``."""
 
 
-class FileGroup(OnePath):
+class FileOperation(SinglePathOperation):
     """Base class of operations that read the inodes on their paths, and the lease of each file that is being
     written.
     """
 
     __slots__ = ()
 
-    def extra_keys(self, chains: Sequence[Chain]) -> Collection[bytes]:
+    def extra_keys(self, chains: Sequence[ResolvedPath]) -> Collection[bytes]:
         """Return the keys of the leases of those target files that are being written."""
         return [lease_key(chain.target.id) for chain in chains if chain.target is not None and chain.target.writer]
 
 
-def refuse_writer(view: View, inode: Inode, chain: Chain, now_ms: int) -> None:
+def require_no_live_writer(view: View, inode: Inode, chain: ResolvedPath, now_ms: int) -> None:
     """Check that no live writer has a file open: the lease, if any, was not renewed for a minute.
 
     Raises:
@@ -50,17 +50,17 @@ def refuse_writer(view: View, inode: Inode, chain: Chain, now_ms: int) -> None:
         return
     key = lease_key(inode.id)
     value = view.value(key)
-    if value is not None and not Lease.decode(key, value).is_silent(now_ms, SOFT_LIMIT_MS):
+    if value is not None and not Lease.decode(key, value).is_renewal_overdue(now_ms, SOFT_LIMIT_MS):
         raise BeingWrittenError("another client is writing the file: wait until it closes it", path=str(chain.path))
 
 
-def _make_lease(chain: Chain, writer: str, now_ms: int) -> Lease:
+def _make_lease(chain: ResolvedPath, writer: str, now_ms: int) -> Lease:
     """Return the lease of a writer on the target of a path."""
-    return Lease(writer, now_ms, chain.target_key, trail_of_chain(chain, len(chain.path.names) - 1))
+    return Lease(writer, now_ms, chain.target_key, list_ancestor_directories(chain, len(chain.path.names) - 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Publish(FileGroup):
+class Publish(FileOperation):
     """Create a file with its whole content, or replace one; the result is its inode.
 
     Group: the inodes on the path, shared; the target is inserted, or replaced exclusively.
@@ -143,25 +143,25 @@ class Publish(FileGroup):
         )
         changes = Changes(new)
         if chain.target is None:
-            parent = make_parents(changes, chain, context, mode=None, allowed=self.parents)
+            parent = create_parent_directories(changes, chain, context, mode=None, allowed=self.parents)
             key = inode_key(parent.inode.id, self.path.names[-1])
             changes.inserts[key] = new
             charge_quotas(changes, chain.ancestors, names=parent.made + 1, space=new.space)
             trail = parent.trail
         else:
             key = chain.target_key
-            self._check_replaced(view, chain, context)
+            self._check_file_replaceable(view, chain, context)
             changes.puts[key] = new
             discard_file(changes, chain.target, context.now_ms)
             charge_quotas(changes, chain.ancestors, space=new.space - chain.target.space)
             changes.touched.add(chain.keys[-2])
-            trail = trail_of_chain(chain, len(self.path.names) - 1)
+            trail = list_ancestor_directories(chain, len(self.path.names) - 1)
         if self.writer:
             changes.new_values[lease_key(new.id)] = Lease(self.writer, context.now_ms, key, trail).encode()
         changes.new_values.update({data_key(blob): data for blob, data in self.data.items()})
         return changes
 
-    def _check_replaced(self, view: View, chain: Chain, context: OperationContext) -> None:
+    def _check_file_replaceable(self, view: View, chain: ResolvedPath, context: OperationContext) -> None:
         """Check that the existing file may be replaced, even if it is being written."""
         target = chain.target
         assert target is not None
@@ -169,14 +169,14 @@ class Publish(FileGroup):
         if target.is_directory:
             raise DirectoryInTheWayError("a directory has this path: choose another one", path=str(self.path))
         if not self.overwrite:
-            refuse_writer(view, target, chain, context.now_ms)
+            require_no_live_writer(view, target, chain, context.now_ms)
             raise PathExistsError("a file has this path already: overwrite it or choose another", path=str(self.path))
         context.caller.check(chain, len(self.path.names), WRITE)
         context.caller.check_removal(chain)  # the new file belongs to the caller: its owner would lose it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Append(FileGroup):
+class Append(FileOperation):
     """Open an existing file for appending: take its lease. The result is its inode before that; its content stays
     visible.
 
@@ -197,14 +197,14 @@ class Append(FileGroup):
         if inode.is_directory:
             raise DirectoryInTheWayError("the path is a directory, and a file is needed: check it", path=str(self.path))
         context.caller.check(chain, len(self.path.names), WRITE)
-        refuse_writer(view, inode, chain, context.now_ms)
+        require_no_live_writer(view, inode, chain, context.now_ms)
         lease = _make_lease(chain, self.writer, context.now_ms).encode()
         puts = {chain.target_key: replace(inode, writer=self.writer)}
         return Changes(inode, puts=puts, values={lease_key(inode.id): lease})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WriteUnderLease(FileGroup):
+class WriteUnderLease(FileOperation):
     """Append extents to the file of a lease, and close the file if `closes`; the result is its inode.
 
     The lease is the writer's right: permissions on the path do not matter, as in HDFS. So a writer may go on after its
@@ -244,11 +244,11 @@ class WriteUnderLease(FileGroup):
         (chain,) = view.chains
         inode = chain.target
         known = set() if inode is None else {extent.blob for extent in inode.extents}
-        if inode is not None and inode.id == self.file_id and self._is_done(known):
+        if inode is not None and inode.id == self.file_id and self._is_file_already_closed(known):
             return Changes(inode)
         if inode is None or inode.id != self.file_id or inode.writer != self.writer:
             raise LeaseLostError("the file is no longer this writer's: write it again", path=str(self.path))
-        self._check_end(inode, known)
+        self._require_unchanged_file_end(inode, known)
         check_not_frozen(chain, context)
         extents = (*inode.extents, *(extent for extent in self.extents if extent.blob not in known))
         if len(extents) > MAX_EXTENTS:
@@ -266,7 +266,7 @@ class WriteUnderLease(FileGroup):
         charge_quotas(changes, chain.ancestors, space=written.space - inode.space)
         return changes
 
-    def _check_end(self, inode: Inode, known: set[str]) -> None:
+    def _require_unchanged_file_end(self, inode: Inode, known: set[str]) -> None:
         """Check that the file ends with what this writer has published last."""
         if self.newest is None:
             return
@@ -278,13 +278,13 @@ class WriteUnderLease(FileGroup):
                 path=str(self.path),
             )
 
-    def _is_done(self, known: set[str]) -> bool:
+    def _is_file_already_closed(self, known: set[str]) -> bool:
         """Check whether an earlier call, whose reply was lost, has closed the file with this content."""
         return self.closes and self.proof in known and all(extent.blob in known for extent in self.extents)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecoverLease(FileGroup):
+class RecoverLease(FileOperation):
     """End the lease of a file, even of a live writer; what the writer has synced stays. The result is True: the file is
     closed.
 

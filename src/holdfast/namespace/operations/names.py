@@ -21,24 +21,24 @@ from holdfast.namespace.errors import (
     UncountedTreeError,
 )
 from holdfast.namespace.inode import DIRECTORY_MODE, Inode
-from holdfast.namespace.keys import children_range, inode_key, lease_key, place_key
+from holdfast.namespace.keys import children_range, directory_location_key, inode_key, lease_key
 from holdfast.namespace.operation import Changes, OperationContext, charge_quotas
 from holdfast.namespace.operations.base import (
-    OnePath,
+    SinglePathOperation,
     check_path,
-    make_parents,
+    create_parent_directories,
     new_directory,
-    remove_empty,
-    remove_target,
+    remove_empty_directory,
+    remove_path_target,
 )
-from holdfast.namespace.other_records import Lease, encode_trail, trail_of_chain
+from holdfast.namespace.other_records import Lease, encode_trail, list_ancestor_directories
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import WRITE
-from holdfast.namespace.view import Chain, View
+from holdfast.namespace.view import ResolvedPath, View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mkdirs(OnePath):
+class Mkdirs(SinglePathOperation):
     """Make a directory; the result is whether it is new.
 
     Group: the inodes on the path, shared; the missing ones are inserted.
@@ -66,7 +66,7 @@ class Mkdirs(OnePath):
             word = "directory" if chain.target.is_directory else "file"
             raise PathExistsError(f"a {word} has this path already: choose another one", path=str(self.path))
         changes = Changes(True)
-        parent = make_parents(changes, chain, context, mode=self.mode, allowed=self.parents)
+        parent = create_parent_directories(changes, chain, context, mode=self.mode, allowed=self.parents)
         changes.inserts[inode_key(parent.inode.id, self.path.names[-1])] = new_directory(
             parent.inode, context, self.mode
         )
@@ -75,7 +75,7 @@ class Mkdirs(OnePath):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delete(OnePath):
+class Delete(SinglePathOperation):
     """Delete a file or a directory; the result is whether it existed. The root is never deleted, which is no error in
     HDFS.
 
@@ -90,7 +90,7 @@ class Delete(OnePath):
     recursive: bool = False
     checked_id: int = 0
 
-    def extra_range(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
+    def extra_range(self, chains: Sequence[ResolvedPath]) -> tuple[bytes, bytes] | None:
         """Return the range of the directory's children, which must be empty if the deletion is not recursive."""
         target = chains[0].target
         if self.recursive or target is None or not target.is_directory:
@@ -117,16 +117,16 @@ class Delete(OnePath):
         if target is None or not self.path.names:
             return Changes(False)
         if target.is_directory and self.recursive and not context.caller.is_superuser:
-            self._require_check(target)
+            self._require_permissions_checked(target)
         changes = Changes(True)
         changes.touched.add(chain.keys[-2])
         if target.is_directory and not self.recursive:
-            remove_empty(changes, chain)
+            remove_empty_directory(changes, chain)
         else:
-            remove_target(changes, chain, context)
+            remove_path_target(changes, chain, context)
         return changes
 
-    def _require_check(self, target: Inode) -> None:
+    def _require_permissions_checked(self, target: Inode) -> None:
         """Refuse a tree in which the caller's permissions were not checked: another one may have the path by now."""
         if target.id != self.checked_id:
             raise UncheckedTreeError("the permissions in the tree were not checked: repeat", path=str(self.path))
@@ -173,18 +173,18 @@ class Rename:
             return (self.source, self.target, self.target.child(self.source.names[-1]))
         return (self.source, self.target)
 
-    def extra_keys(self, chains: Sequence[Chain]) -> Collection[bytes]:
+    def extra_keys(self, chains: Sequence[ResolvedPath]) -> Collection[bytes]:
         """Return the keys of the leases of source and target, if they are files that are being written."""
         return [lease_key(chain.target.id) for chain in chains if chain.target is not None and chain.target.writer]
 
-    def extra_range(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
+    def extra_range(self, chains: Sequence[ResolvedPath]) -> tuple[bytes, bytes] | None:
         """Return the range of the children of a directory that would be replaced, which must be empty."""
         replaced = self._choose_destination(chains).target
         return (
             children_range(replaced.id) if self.overwrite and replaced is not None and replaced.is_directory else None
         )
 
-    def _choose_destination(self, chains: Sequence[Chain]) -> Chain:
+    def _choose_destination(self, chains: Sequence[ResolvedPath]) -> ResolvedPath:
         existing = chains[1].target
         return chains[2] if len(chains) == 3 and existing is not None and existing.is_directory else chains[1]
 
@@ -200,31 +200,33 @@ class Rename:
             ParentNotDirectoryError, PermissionDeniedError: see the message.
         """
         source, target = view.chains[0], self._choose_destination(view.chains)
-        moved = self._check_rename(source, target, view, context)
+        moved = self._check_rename_allowed(source, target, view, context)
         changes = Changes(target.path)
         if source.path == target.path:
             return changes
         changes.deletes.add(source.target_key)
         if target.target is not None:
             if target.target.is_directory:
-                remove_empty(changes, target)
+                remove_empty_directory(changes, target)
             else:
-                remove_target(changes, target, context)
+                remove_path_target(changes, target, context)
             changes.deletes.discard(target.target_key)
             changes.puts[target.target_key] = moved
         else:
             changes.inserts[target.target_key] = moved
-        trail = trail_of_chain(target, len(target.path.names) - 1)
+        trail = list_ancestor_directories(target, len(target.path.names) - 1)
         if moved.is_directory:
-            changes.values[place_key(moved.id)] = encode_trail((*trail, (moved.id, target.path.names[-1])))
+            changes.values[directory_location_key(moved.id)] = encode_trail((*trail, (moved.id, target.path.names[-1])))
         elif moved.writer:
             lease = Lease.decode(lease_key(moved.id), view.value(lease_key(moved.id)) or b"")
             changes.values[lease_key(moved.id)] = replace(lease, key=target.target_key, trail=trail).encode()
         changes.touched |= {source.keys[-2], target.keys[-2]}
-        self._charge_usage(changes, moved, source, target)
+        self._move_quota_usage(changes, moved, source, target)
         return changes
 
-    def _check_rename(self, source: Chain, target: Chain, view: View, context: OperationContext) -> Inode:
+    def _check_rename_allowed(
+        self, source: ResolvedPath, target: ResolvedPath, view: View, context: OperationContext
+    ) -> Inode:
         check_path(source, context, own_mark="" if self.usage is None else self.usage.token)
         check_path(target, context)
         context.caller.check_removal(source)
@@ -251,10 +253,12 @@ class Rename:
         if target.parent is None:
             raise PathNotFoundError("the parent of the target does not exist: create it", path=str(target.path.parent))
         if target.target is not None:
-            self._check_replaced(source, target, view, context)
+            self._check_target_replaceable(source, target, view, context)
         return replace(moved, moving="", moving_until_ms=0) if moved.moving else moved
 
-    def _check_replaced(self, source: Chain, target: Chain, view: View, context: OperationContext) -> None:
+    def _check_target_replaceable(
+        self, source: ResolvedPath, target: ResolvedPath, view: View, context: OperationContext
+    ) -> None:
         moved, replaced = source.target, target.target
         assert moved is not None and replaced is not None
         if moved.is_directory != replaced.is_directory:
@@ -267,7 +271,9 @@ class Rename:
             raise DirectoryNotEmptyError("the target is a directory that is not empty: empty it", path=str(target.path))
         context.caller.check_removal(target)
 
-    def _charge_usage(self, changes: Changes[NsPath], moved: Inode, source: Chain, target: Chain) -> None:
+    def _move_quota_usage(
+        self, changes: Changes[NsPath], moved: Inode, source: ResolvedPath, target: ResolvedPath
+    ) -> None:
         """Move the usage between the quotas that lie on only one of the two paths."""
         before = {inode.id: inode for inode in source.ancestors}
         after = {inode.id: inode for inode in target.ancestors}

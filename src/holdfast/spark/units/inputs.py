@@ -20,9 +20,9 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 from holdfast.errors import InvalidRequestError
 from holdfast.records.row_keys import Row
 from holdfast.spark.failures import errors_without_traceback
-from holdfast.spark.session import is_classic, require_dataframe
-from holdfast.spark.units.tasks import UnitsTask, key_of_row
-from holdfast.units.job_input import JobInput, TaskInput, survey_task
+from holdfast.spark.session import is_classic_session, require_dataframe
+from holdfast.spark.units.tasks import UnitsTask, make_unit_key
+from holdfast.units.job_input import JobInput, TaskInput, digest_task_units
 from holdfast.units.unit import Unit, encode_unit_id
 from holdfast.wording import suggest_nearest
 
@@ -91,7 +91,7 @@ class ShuffledRows:
 
         def survey(shard: int, rows: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
             with errors_without_traceback():
-                yield shard, survey_task(ids_of(rows), repeats=repeats).to_bytes()
+                yield shard, digest_task_units(ids_of(rows), repeats=repeats).to_bytes()
 
         found = {int(shard): TaskInput.of(encoded) for shard, encoded in self.collect(survey)}
         return JobInput([found.get(shard, TaskInput()) for shard in range(self.tasks)])
@@ -114,7 +114,7 @@ def run_workers(spark: SparkSession, task: UnitsTask) -> None:
         _consume_rows(rows)
         return task.run_worker(slot)
 
-    _worker_slots(spark, task.job.shards)(work)
+    _make_worker_partitions(spark, task.job.shards)(work)
 
 
 def _consume_rows(rows: Iterable[Any]) -> tuple[()]:
@@ -123,17 +123,17 @@ def _consume_rows(rows: Iterable[Any]) -> tuple[()]:
     return ()
 
 
-def _worker_slots(spark: SparkSession, tasks: int) -> _Collect:
-    return _collect_from_frame(spark.range(0, tasks, 1, tasks))
+def _make_worker_partitions(spark: SparkSession, tasks: int) -> _Collect:
+    return _make_dataframe_collector(spark.range(0, tasks, 1, tasks))
 
 
-def _collect_from_rdd(rdd: RDD[Any]) -> _Collect:
+def _make_rdd_collector(rdd: RDD[Any]) -> _Collect:
     return lambda work: rdd.mapPartitionsWithIndex(work).collect()
 
 
-def _collect_from_frame(df: DataFrame) -> _Collect:
-    if is_classic(df.sparkSession):
-        return _collect_from_rdd(df.rdd)
+def _make_dataframe_collector(df: DataFrame) -> _Collect:
+    if is_classic_session(df.sparkSession):
+        return _make_rdd_collector(df.rdd)
     schema = df.schema
 
     def collect(work: _Work) -> Sequence[Any]:
@@ -160,17 +160,17 @@ def parse_input(data: Any, key: str | Sequence[str] | None) -> UnitInput:
     if hasattr(type(data), "repartitionAndSortWithinPartitions"):  # a DataFrame of Spark Connect has every attribute
         if key is not None:
             raise InvalidRequestError("the key of an RDD's pair is its first part: leave out the argument key")
-        return UnitInput("pairs", int(data.context.defaultParallelism), partial(_arrange_pairs, data))
+        return UnitInput("pairs", int(data.context.defaultParallelism), partial(_shuffle_pairs_by_key, data))
     require_dataframe(data)
     spark = data.sparkSession
     parallelism = _TASKS_WITHOUT_CONTEXT
-    if is_classic(spark):
+    if is_classic_session(spark):
         parallelism = int(spark.sparkContext.defaultParallelism)
     else:  # its client keeps what columns a DataFrame had; the server reads them anew
         data = data.select("*")
     columns = _key_columns(data, key)
     keys = "columns: " + ", ".join(f"{column.name} {column.type}" for column in columns)
-    return UnitInput(keys, parallelism, partial(_arrange_rows, data, columns))
+    return UnitInput(keys, parallelism, partial(_shuffle_rows_by_key, data, columns))
 
 
 class _KeyColumn(NamedTuple):
@@ -229,7 +229,7 @@ def _quote_column(column: _KeyColumn) -> str:
     return f"`{column.name.replace('`', '``')}`"
 
 
-def _arrange_rows(df: DataFrame, columns: tuple[_KeyColumn, ...], tasks: int) -> ShuffledRows:
+def _shuffle_rows_by_key(df: DataFrame, columns: tuple[_KeyColumn, ...], tasks: int) -> ShuffledRows:
     """Bring each row to the task of its key. Spark's hash of an integer depends on its width: all get the same.
 
     What tells the task is a hash of the key and a constant, by which nothing else is partitioned. The key itself
@@ -244,29 +244,29 @@ def _arrange_rows(df: DataFrame, columns: tuple[_KeyColumn, ...], tasks: int) ->
     places = [df[name].cast(column.type) for name, column in zip(quoted, columns, strict=True)]
     df = df.repartition(tasks, xxhash64(lit(_OWN_HASH), *places)).sortWithinPartitions(*quoted)
     names = tuple(column.name for column in columns)
-    in_slots = partial(_worker_slots, spark, tasks)
+    in_slots = partial(_make_worker_partitions, spark, tasks)
     return ShuffledRows(
-        _collect_from_frame(df), in_slots, partial(_ids_of_rows, names), partial(_pairs_of_rows, names), tasks
+        _make_dataframe_collector(df), in_slots, partial(_ids_of_rows, names), partial(_pairs_of_rows, names), tasks
     )
 
 
-def _arrange_pairs(rdd: RDD[Any], tasks: int) -> ShuffledRows:
+def _shuffle_pairs_by_key(rdd: RDD[Any], tasks: int) -> ShuffledRows:
     pairs = rdd.mapPartitions(_add_ids_to_pairs).repartitionAndSortWithinPartitions(tasks, zlib.crc32)
 
     def in_slots() -> _Collect:
-        return _collect_from_rdd(rdd.context.parallelize(range(tasks), tasks))
+        return _make_rdd_collector(rdd.context.parallelize(range(tasks), tasks))
 
     return ShuffledRows(
-        _collect_from_rdd(pairs), in_slots, partial(map, itemgetter(0)), partial(map, itemgetter(1)), tasks
+        _make_rdd_collector(pairs), in_slots, partial(map, itemgetter(0)), partial(map, itemgetter(1)), tasks
     )
 
 
 def _ids_of_rows(names: tuple[str, ...], rows: Iterable[Any]) -> Iterator[bytes]:
-    return (encode_unit_id(key_of_row(row, names)) for row in rows)
+    return (encode_unit_id(make_unit_key(row, names)) for row in rows)
 
 
 def _pairs_of_rows(names: tuple[str, ...], rows: Iterable[Any]) -> Iterator[tuple[Row, object]]:
-    return ((key_of_row(row, names), row) for row in rows)
+    return ((make_unit_key(row, names), row) for row in rows)
 
 
 def _add_ids_to_pairs(pairs: Iterable[object]) -> Iterator[tuple[bytes, tuple[Row, object]]]:
@@ -289,7 +289,7 @@ def _convert_batches_to_rows(batches: Iterable[pa.RecordBatch], schema: StructTy
     from pyspark.sql.conversion import ArrowTableToRowsConversion
 
     for batch in batches:
-        if not _has_fields(pa.struct(list(batch.schema)), schema):
+        if not _has_same_field_names(pa.struct(list(batch.schema)), schema):
             raise InvalidRequestError(
                 "the source has other columns than when the run began, or in another order: run the job again",
                 columns=batch.schema.names,
@@ -300,7 +300,7 @@ def _convert_batches_to_rows(batches: Iterable[pa.RecordBatch], schema: StructTy
             yield from ArrowTableToRowsConversion.convert(table, schema)
 
 
-def _has_fields(found: pa.DataType, known: DataType) -> bool:
+def _has_same_field_names(found: pa.DataType, known: DataType) -> bool:
     """Tell whether an Arrow type has the fields of a Spark type: by name, in their order, at any depth."""
     fields = [found.field(number) for number in range(found.num_fields)]
     if isinstance(known, StructType):
@@ -313,4 +313,4 @@ def _has_fields(found: pa.DataType, known: DataType) -> bool:
         inner = [StructType().add("key", known.keyType).add("value", known.valueType)]  # as Arrow has it
     else:
         return True
-    return len(fields) == len(inner) and all(map(_has_fields, (field.type for field in fields), inner))
+    return len(fields) == len(inner) and all(map(_has_same_field_names, (field.type for field in fields), inner))

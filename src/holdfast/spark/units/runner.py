@@ -25,7 +25,7 @@ from holdfast.runtime import Environment
 from holdfast.spark.failures import unwrap_task_errors
 from holdfast.spark.session import require_session
 from holdfast.spark.units.inputs import parse_input, run_workers
-from holdfast.spark.units.streams import batch_of_query, check_job_prefix
+from holdfast.spark.units.streams import check_job_prefix, find_current_stream_batch
 from holdfast.spark.units.tasks import UnitsTask
 from holdfast.transactions.base import Backend
 from holdfast.units.job_input import JobInput
@@ -35,19 +35,19 @@ from holdfast.units.jobs import (
     WORK_LIST,
     Job,
     begin_job,
-    drop_unfixed_job,
+    changed_input_error,
+    delete_job_without_input,
     end_job,
-    end_run,
-    fix_input,
     list_jobs,
-    other_rows_error,
     read_progress,
+    record_job_input,
+    record_run_failure,
 )
 from holdfast.units.progress import LIST_DROPPED, Statistics
 from holdfast.units.report import JobReport, poll
 from holdfast.units.unit import UnitFunction, UnitReads, UnitSettings
-from holdfast.units.unit_loop import retry_unavailable
-from holdfast.units.work_list import WorkList, dissolve_all_claims, find_work_list
+from holdfast.units.unit_loop import retry_while_unavailable
+from holdfast.units.work_list import WorkList, find_work_list, release_all_claims
 
 _log = logging.getLogger(__name__)
 
@@ -113,9 +113,9 @@ class TransactionalMap:
         self._emit_to = emit_to
         self._settings = UnitSettings.of(settings)
         self._environment = Environment()
-        _check_function(function, "this is not a function: pass def step(txn, key, value)")
+        _require_serializable_function(function, "this is not a function: pass def step(txn, key, value)")
         if reads is not None:
-            _check_function(reads, "reads is not a function: pass lambda key, value: [('table', row)]")
+            _require_serializable_function(reads, "reads is not a function: pass lambda key, value: [('table', row)]")
         if self._url.startswith("memory:"):
             raise UnsupportedError("a database in memory is in one process: use sqlite:///… or a server")
 
@@ -151,7 +151,7 @@ class TransactionalMap:
         found = parse_input(data, key)
 
         def prepare(job: Job) -> _PreparedJob:
-            with report_changed_rows(job), unwrap_task_errors():
+            with convert_changed_rows_errors(job), unwrap_task_errors():
                 rows = found.arranged(job.shards)  # Spark may bring the rows to their tasks here
                 return _PreparedJob(rows.run, rows.survey(repeats=self._kind == REDUCE))
 
@@ -179,7 +179,7 @@ class TransactionalMap:
 
         def run_batch(batch: DataFrame, number: int) -> None:
             try:
-                found = batch_of_query(job, batch, number)
+                found = find_current_stream_batch(job, batch, number)
                 self._run_rows(batch, key, found.job, tasks, found.made)
             except InputChangedError as error:
                 raise InputChangedError(
@@ -237,7 +237,7 @@ class TransactionalMap:
             add_job_to_errors(database.backend, name) as begun,
         ):
             backend = database.backend
-            work = None if emit_to is None else _list_of_job(backend, emit_to, name)
+            work = None if emit_to is None else _find_job_work_list(backend, emit_to, name)
             job = begin_job(
                 backend,
                 name,
@@ -252,11 +252,11 @@ class TransactionalMap:
             try:
                 prepared = prepare(job)
             except InvalidRequestError:
-                drop_unfixed_job(backend, job, environment)
+                delete_job_without_input(backend, job, environment)
                 begun.clear()
                 raise
             if prepared.job_input is not None:
-                job = fix_input(backend, job, prepared.job_input, environment)
+                job = record_job_input(backend, job, prepared.job_input, environment)
             if job.is_finished:
                 if kind == WORK_LIST and work is not None:
                     _require_no_new_items(backend, job, work)
@@ -268,7 +268,7 @@ class TransactionalMap:
                 try:
                     self._run_tasks(backend, job, prepared, work)
                 except FencedError:
-                    report = _report_of_others(backend, job)
+                    report = _find_report_by_others(backend, job)
                     if report is None:
                         raise
                     return report
@@ -304,16 +304,16 @@ class TransactionalMap:
     def _stop(self, backend: Backend, job: Job, run: str, work: WorkList | None) -> None:
         """See to it that nothing that still runs for a run takes effect."""
         try:
-            self._patiently(lambda: end_run(backend, job, run, self._environment))
+            self._patiently(lambda: record_run_failure(backend, job, run, self._environment))
             if job.kind == WORK_LIST and work is not None:
-                self._patiently(lambda: dissolve_all_claims(backend, work))
+                self._patiently(lambda: release_all_claims(backend, work))
         except HoldfastError as error:
             _log.warning(
                 "tasks of the job may go on for a while, since the database cannot be told: %s: %s", job.name, error
             )
 
     def _patiently(self, call: Callable[[], T]) -> T:
-        return retry_unavailable(call, self._settings.patience_s, self._environment, Statistics())
+        return retry_while_unavailable(call, self._settings.patience_s, self._environment, Statistics())
 
     def _end(self, backend: Backend, job: Job, work: WorkList | None, seconds: float, *, earlier: int) -> JobReport:
         progress = read_progress(backend, job)
@@ -371,7 +371,7 @@ def _progress_figures(backend: Backend, job: str, begun: Sequence[int]) -> dict[
 
 
 @contextmanager
-def report_changed_rows(job: Job) -> Iterator[None]:
+def convert_changed_rows_errors(job: Job) -> Iterator[None]:
     """Replace the first pass's errors about rows by an `InputChangedError`, if the job already has an input.
 
     The job then began with other rows. What those errors advise, another key or a function for all rows of a key, would
@@ -380,12 +380,12 @@ def report_changed_rows(job: Job) -> Iterator[None]:
     try:
         yield
     except InvalidRequestError as error:
-        if type(error) is InvalidRequestError and job.is_fixed:
-            raise other_rows_error(job, error=error.message.partition(":")[0]) from None
+        if type(error) is InvalidRequestError and job.is_input_fixed:
+            raise changed_input_error(job, error=error.message.partition(":")[0]) from None
         raise
 
 
-def _list_of_job(backend: Backend, name: str, job: str) -> WorkList:
+def _find_job_work_list(backend: Backend, name: str, job: str) -> WorkList:
     """Return the work list of a job.
 
     Raises:
@@ -418,7 +418,7 @@ def _require_no_new_items(backend: Backend, job: Job, work: WorkList) -> None:
         )
 
 
-def _report_of_others(backend: Backend, job: Job) -> JobReport | None:
+def _find_report_by_others(backend: Backend, job: Job) -> JobReport | None:
     """Return the report of a job that another driver, which has run it at the same time, has ended; else None.
 
     Guarantee: the end is durable.
@@ -434,7 +434,7 @@ def _find_ended_job(backend: Backend, job: Job) -> Job | None:
     return next((one for one in list_jobs(backend) if one.id == job.id and one.is_finished), None)
 
 
-def _check_function(function: object, sentence: str) -> None:
+def _require_serializable_function(function: object, sentence: str) -> None:
     """Check that a function can be sent to tasks.
 
     Args:

@@ -22,7 +22,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
-from holdfast.spark.session import is_classic
+from holdfast.spark.session import is_classic_session
 from holdfast.units.jobs import job_key
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _LONGEST_NUMBER = 2**63 - 1
 _MADE = re.compile(r'"batchTimestampMs":(\d+)')
 
 
-class Batch(NamedTuple):
+class StreamBatchJob(NamedTuple):
     """A batch of a stream, and the name of the job that runs its units.
 
     Attributes:
@@ -64,7 +64,7 @@ def check_job_prefix(prefix: str) -> None:
     job_key(_job_name(prefix, _LONGEST_ID, _LONGEST_NUMBER))
 
 
-def batch_of_query(prefix: str, batch: DataFrame, number: int) -> Batch:
+def find_current_stream_batch(prefix: str, batch: DataFrame, number: int) -> StreamBatchJob:
     """Return the stream's batch for which Spark is calling the function of `foreachBatch`.
 
     Raises:
@@ -73,7 +73,7 @@ def batch_of_query(prefix: str, batch: DataFrame, number: int) -> Batch:
         UnsupportedError: the stream runs on Spark Connect.
     """
     spark = batch.sparkSession
-    if not is_classic(spark):
+    if not is_classic_session(spark):
         raise UnsupportedError(
             "over Spark Connect a batch does not tell its query: call run in foreachBatch, with job=f'name-{number}'; "
             "with a new checkpoint, take another name, and let the source begin behind the rows that have counted"
@@ -94,7 +94,7 @@ def batch_of_query(prefix: str, batch: DataFrame, number: int) -> Batch:
             "of its own; if it calls one again after an error, let the query fail and start it again",
             job=prefix,
         )
-    return Batch(_job_name(prefix, query, number), _read_batch_creation_time(spark, query, number))
+    return StreamBatchJob(_job_name(prefix, query, number), _read_batch_creation_time(spark, query, number))
 
 
 def _read_batch_creation_time(spark: SparkSession, query: str, number: int) -> str:

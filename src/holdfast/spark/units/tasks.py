@@ -16,12 +16,12 @@ from holdfast.runtime import Environment
 from holdfast.spark.failures import errors_without_traceback
 from holdfast.transactions.base import Backend
 from holdfast.units.execution import UnitExecution
-from holdfast.units.job_input import JobInput, verify_units
+from holdfast.units.job_input import JobInput, verify_units_unchanged
 from holdfast.units.jobs import Job
 from holdfast.units.progress import Statistics
 from holdfast.units.shard_task import ShardTask
 from holdfast.units.unit import Unit, UnitFunction, UnitReads, UnitSettings
-from holdfast.units.unit_loop import retry_unavailable
+from holdfast.units.unit_loop import retry_while_unavailable
 from holdfast.units.work_list import WorkList
 from holdfast.units.work_task import WorkTask
 
@@ -57,10 +57,10 @@ class UnitsTask:
         """
         with errors_without_traceback():
             assert self.job_input is not None, "a job of rows has an input"
-            units = _reduce_pairs(pairs) if self.is_reduce else ((Unit.of(key, value), 1) for key, value in pairs)
+            units = _group_pairs_by_key(pairs) if self.is_reduce else ((Unit.of(key, value), 1) for key, value in pairs)
             with self._open_execution() as (execution, backend):
                 task = ShardTask(execution, backend, self.job, shard, run=self.run)
-                task.run(verify_units(units, self.job_input.tasks[shard]))
+                task.run(verify_units_unchanged(units, self.job_input.tasks[shard]))
             yield shard, b""
 
     def run_worker(self, slot: int) -> Iterator[tuple[int, bytes]]:
@@ -78,7 +78,7 @@ class UnitsTask:
         Waits for it: Spark gives a task only a few attempts, which are over in a second.
         """
         environment = Environment()
-        with retry_unavailable(
+        with retry_while_unavailable(
             lambda: open_database_for_task(self.url), self.settings.patience_s, environment, Statistics()
         ) as database:
             yield (
@@ -92,7 +92,7 @@ class UnitsTask:
         return f"UnitsTask(job={self.job.name!r})"
 
 
-def _reduce_pairs(pairs: Iterable[tuple[Row, object]]) -> Iterator[tuple[Unit, int]]:
+def _group_pairs_by_key(pairs: Iterable[tuple[Row, object]]) -> Iterator[tuple[Unit, int]]:
     """Yield a unit for each key, with the list of its values; and their number."""
     units = (Unit.of(key, value) for key, value in pairs)
     for _unit_id, same in groupby(units, key=attrgetter("id")):
@@ -101,7 +101,7 @@ def _reduce_pairs(pairs: Iterable[tuple[Row, object]]) -> Iterator[tuple[Unit, i
         yield Unit.of(first.key, values, first.id), len(values)
 
 
-def key_of_row(row: Any, columns: tuple[str, ...]) -> Row:
+def make_unit_key(row: Any, columns: tuple[str, ...]) -> Row:
     """Return the key of a unit from the key columns of a DataFrame's row.
 
     Raises:

@@ -36,7 +36,7 @@ class Topic(NamedTuple):
     checks: frozenset[str]
 
 
-def _qualify_names(names: str) -> frozenset[str]:
+def _parse_check_names(names: str) -> frozenset[str]:
     return frozenset(name if name.endswith(":") else f"check_{name}" for name in names.split())
 
 
@@ -45,68 +45,73 @@ _SPECIAL = (
         "listings",
         Weight.DATA,
         "jobs, files or decisions may be missed",
-        _qualify_names("list_one_directory list_pages list_prefix listing_under_writers"),
+        _parse_check_names("list_one_directory list_pages list_prefix listing_under_writers"),
     ),
     Topic(
         "conditional writes",
         Weight.DECISION,
         "two drivers may both decide the same job",
-        _qualify_names("create create_after_delete"),
+        _parse_check_names("create create_after_delete"),
     ),
     Topic(
         "conditional writes, many at once",
         Weight.DECISION,
         "two drivers that decide at the same time may both believe that they won",
-        _qualify_names("create_race create_delete_race"),
+        _parse_check_names("create_race create_delete_race"),
     ),
     Topic(
         "listings of pending uploads",
         Weight.LIMIT,
         "leftover uploads of other tools are not found; jobs use their own records",
-        _qualify_names("list_uploads list_many_uploads upload_age listed-upload:"),
+        _parse_check_names("list_uploads list_many_uploads upload_age listed-upload:"),
     ),
     Topic(
         "names",
         Weight.LIMIT,
         "names with such characters are rejected or listed incorrectly: avoid them",
-        _qualify_names("key:"),
+        _parse_check_names("key:"),
     ),
     Topic(
         "whole trees",
         Weight.LIMIT,
         "an object beside a directory of its name, or the order across directories, differs from S3",
-        _qualify_names("list_order list_start_after object_beside_directory directory_markers"),
+        _parse_check_names("list_order list_start_after object_beside_directory directory_markers"),
     ),
     Topic(
         "conditional updates",
         Weight.LIMIT,
         "if two jobs end at the same time, the _SUCCESS of the earlier one may remain",
-        _qualify_names("update update_missing update_race"),
+        _parse_check_names("update update_missing update_race"),
     ),
     Topic(
         "copies and metadata",
         Weight.LIMIT,
         "sizes of magic files are unknown",
-        _qualify_names("copy put_metadata upload_metadata"),
+        _parse_check_names("copy put_metadata upload_metadata"),
     ),
-    Topic("small parts", Weight.LIMIT, "it accepts parts that S3 would reject", _qualify_names("small_part")),
+    Topic("small parts", Weight.LIMIT, "it accepts parts that S3 would reject", _parse_check_names("small_part")),
 )
 _ELSEWHERE = frozenset[str]().union(*(topic.checks for topic in _SPECIAL))
 
 
-def _other_checks_in(module: ModuleType) -> frozenset[str]:
+def _list_remaining_checks(module: ModuleType) -> frozenset[str]:
     return frozenset(name for name in vars(module) if name.startswith("check_")) - _ELSEWHERE
 
 
 TOPICS = (
-    Topic("objects", Weight.DATA, "files may be lost or mixed", _other_checks_in(objects)),
-    Topic("uploads", Weight.HIDDEN, "files may become visible early, late, twice or never", _other_checks_in(uploads)),
-    Topic("renames", Weight.MOVED, "files may be lost during a rename", _other_checks_in(renames)),
+    Topic("objects", Weight.DATA, "files may be lost or mixed", _list_remaining_checks(objects)),
+    Topic(
+        "uploads",
+        Weight.HIDDEN,
+        "files may become visible early, late, twice or never",
+        _list_remaining_checks(uploads),
+    ),
+    Topic("renames", Weight.MOVED, "files may be lost during a rename", _list_remaining_checks(renames)),
     Topic(
         "transactions",
         Weight.DECISION,
         "a job may become visible in part, or a job that is not committed",
-        _other_checks_in(transactions),
+        _list_remaining_checks(transactions),
     ),
     *_SPECIAL,
 )

@@ -53,7 +53,7 @@ def check_apply(subject: Subject) -> None:
     equal(subject.listed(), ["data/new", "kept", "log/1"], "listing after all changes")
     equal(subject.other.get(subject.key("log/1")), b"decision", "content of the put object")
     equal(subject.other.get(subject.key("data/new")), b"uploaded", "content of the completed upload")
-    equal(_list_pending(subject), [], "pending uploads")
+    equal(_list_pending_uploads(subject), [], "pending uploads")
     found = subject.other.head(subject.key("data/new"))
     equal(found.size_bytes, 8, "size of the completed upload")
     subject.store.put(subject.key("data/new"), b"updated", Update(found.etag))  # the etag is a usable one
@@ -102,7 +102,7 @@ def check_apply_refused(subject: Subject) -> None:
     )
     for change in refused:
         _require_refusal(subject, PreconditionError, change)
-    equal(_list_pending(subject), [(subject.key("there"), upload_id)], "pending uploads")
+    equal(_list_pending_uploads(subject), [(subject.key("there"), upload_id)], "pending uploads")
     as_transactional(subject.store).apply([Complete(subject.key("there"), upload_id, tuple(parts), Overwrite())])
     equal(subject.other.get(subject.key("there")), b"uploaded", "content of the upload")
 
@@ -202,7 +202,7 @@ def check_apply_in_one_step(subject: Subject) -> None:
 
 
 # --- parts of checks --------------------------------------------------------------------------------------------------
-def _list_pending(subject: Subject) -> list[tuple[str, str]]:
+def _list_pending_uploads(subject: Subject) -> list[tuple[str, str]]:
     found = iter_uploads(multipart(subject.other), f"{subject.prefix}/")
     return [(upload.key, upload.upload_id) for upload in found]
 

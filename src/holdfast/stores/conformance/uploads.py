@@ -13,11 +13,11 @@ from holdfast.stores.base import MultipartStore, Part, iter_uploads, iter_upload
 from holdfast.stores.conformance.subject import Subject
 
 
-def _list_pending(store: MultipartStore, directory: str) -> list[tuple[str, str]]:
+def _list_pending_uploads(store: MultipartStore, directory: str) -> list[tuple[str, str]]:
     return sorted((upload.key, upload.upload_id) for upload in iter_uploads(store, directory))
 
 
-def _list_pending_of_key(store: MultipartStore, key: str) -> list[tuple[str, str]]:
+def _list_pending_uploads_of_key(store: MultipartStore, key: str) -> list[tuple[str, str]]:
     """List the pending uploads of one key: servers that cannot list the uploads below a directory support this, too."""
     return sorted((upload.key, upload.upload_id) for upload in iter_uploads_of(store, key))
 
@@ -42,7 +42,7 @@ def check_upload_completed_elsewhere(subject: Subject) -> None:
     upload_id, parts = subject.uploaded("t/part-0", b"rows")
     multipart(subject.other).complete_upload(key, upload_id, parts)
     equal(subject.store.get(key), b"rows", "content")
-    equal(_list_pending_of_key(subject.uploads, key), [], "pending uploads")
+    equal(_list_pending_uploads_of_key(subject.uploads, key), [], "pending uploads")
 
 
 def check_upload_parts(subject: Subject) -> None:
@@ -102,10 +102,10 @@ def check_two_uploads_of_one_key(subject: Subject) -> None:
     key = subject.key("object")
     first, first_parts = subject.uploaded("object", b"first")
     second, second_parts = subject.uploaded("object", b"second")
-    equal(_list_pending_of_key(subject.uploads, key), sorted([(key, first), (key, second)]), "pending uploads")
+    equal(_list_pending_uploads_of_key(subject.uploads, key), sorted([(key, first), (key, second)]), "pending uploads")
     subject.uploads.complete_upload(key, second, second_parts)
     equal(subject.store.get(key), b"second", "content")
-    equal(_list_pending_of_key(subject.uploads, key), [(key, first)], "pending uploads")
+    equal(_list_pending_uploads_of_key(subject.uploads, key), [(key, first)], "pending uploads")
     subject.uploads.complete_upload(key, first, first_parts)
     equal(subject.store.get(key), b"first", "content")
 
@@ -121,12 +121,12 @@ def check_abort(subject: Subject) -> None:
     refused(NotFoundError, lambda: subject.uploads.complete_upload(key, upload_id, parts), "complete after abort")
     refused(NotFoundError, lambda: subject.uploads.upload_part(key, upload_id, 2, b"2"), "part after abort")
     equal(subject.listed(), [], "listing")
-    equal(_list_pending_of_key(subject.uploads, key), [(key, other_id)], "pending uploads")
+    equal(_list_pending_uploads_of_key(subject.uploads, key), [(key, other_id)], "pending uploads")
     subject.uploads.complete_upload(key, other_id, other_parts)
     equal(subject.store.get(key), b"other", "content")
 
 
-def _complete_again(subject: Subject, upload_id: str, parts: list[Part]) -> None:
+def _complete_upload_again(subject: Subject, upload_id: str, parts: list[Part]) -> None:
     """Complete again: a store may return the result again or raise `NotFoundError`, but must change nothing."""
     with contextlib.suppress(NotFoundError):
         multipart(subject.other).complete_upload(subject.key("object"), upload_id, parts)
@@ -140,24 +140,24 @@ def check_complete_twice(subject: Subject) -> None:
     key = subject.key("object")
     upload_id, parts = subject.uploaded("object", b"1")
     subject.uploads.complete_upload(key, upload_id, parts)
-    _complete_again(subject, upload_id, parts)
+    _complete_upload_again(subject, upload_id, parts)
     equal(subject.store.get(key), b"1", "content")
     subject.store.put(key, b"newer")
-    _complete_again(subject, upload_id, parts)
+    _complete_upload_again(subject, upload_id, parts)
     equal(subject.store.get(key), b"newer", "content of a newer object")
     subject.uploads.abort_upload(key, upload_id)
     equal(subject.store.get(key), b"newer", "content after an abort")
     subject.store.delete(key)
-    _complete_again(subject, upload_id, parts)
+    _complete_upload_again(subject, upload_id, parts)
     equal(subject.listed(), [], "listing after a delete")
 
 
 def check_complete_race(subject: Subject) -> None:
     """Check that concurrent completions of one upload publish it whole; each succeeds or raises `NotFoundError`."""
     upload_id, parts = subject.uploaded("object", b"rows")
-    list(ThreadRunner(8).map(lambda _: _complete_again(subject, upload_id, parts), range(8)))
+    list(ThreadRunner(8).map(lambda _: _complete_upload_again(subject, upload_id, parts), range(8)))
     equal(subject.store.get(subject.key("object")), b"rows", "content")
-    equal(_list_pending_of_key(subject.uploads, subject.key("object")), [], "pending uploads")
+    equal(_list_pending_uploads_of_key(subject.uploads, subject.key("object")), [], "pending uploads")
 
 
 def check_wrong_etag(subject: Subject) -> None:
@@ -204,21 +204,23 @@ def check_list_uploads(subject: Subject) -> None:
     names = ("dataset1", "dataset1/a", "dataset1/b/c", "dataset1/b/c", "dataset10/a", "dataset1-old/a")
     made = [(subject.key(name), subject.uploads.create_upload(subject.key(name))) for name in names]
     below = sorted(upload for upload in made if upload[0].startswith(subject.key("dataset1/")))
-    equal(_list_pending(multipart(subject.other), subject.key("dataset1/")), below, "below dataset1/")
-    equal(_list_pending(subject.uploads, subject.key("")), sorted(made), "below the prefix")
-    equal(_list_pending(subject.uploads, subject.key("none/")), [], "below nothing")
+    equal(_list_pending_uploads(multipart(subject.other), subject.key("dataset1/")), below, "below dataset1/")
+    equal(_list_pending_uploads(subject.uploads, subject.key("")), sorted(made), "below the prefix")
+    equal(_list_pending_uploads(subject.uploads, subject.key("none/")), [], "below nothing")
     for key, upload_id in made:
         subject.uploads.abort_upload(key, upload_id)
-    equal(_list_pending(subject.uploads, subject.key("")), [], "after the aborts")
+    equal(_list_pending_uploads(subject.uploads, subject.key("")), [], "after the aborts")
 
 
 def check_list_many_uploads(subject: Subject) -> None:
     """Check that all uploads are listed if there are more than fit on a page."""
     keys = [subject.key(f"t/part-{n:05d}") for n in range(1050)]
     made = sorted(zip(keys, ThreadRunner(8).map(subject.uploads.create_upload, keys), strict=True))
-    equal(_list_pending(subject.uploads, subject.key("t/")) == made, True, "every pending upload is listed once")
+    equal(
+        _list_pending_uploads(subject.uploads, subject.key("t/")) == made, True, "every pending upload is listed once"
+    )
     list(ThreadRunner(8).map(lambda upload: subject.uploads.abort_upload(*upload), made))
-    equal(_list_pending(subject.uploads, subject.key("t/")), [], "after the aborts")
+    equal(_list_pending_uploads(subject.uploads, subject.key("t/")), [], "after the aborts")
 
 
 def check_upload_age(subject: Subject) -> None:

@@ -26,7 +26,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.runtime import Clock, Ids, Moment, SystemClock, SystemIds
-from holdfast.runtime.process import Fork, watch_forks
+from holdfast.runtime.process import ForkInProgress, register_fork_listener
 from holdfast.stores.base import (
     Capabilities,
     Create,
@@ -42,7 +42,7 @@ from holdfast.stores.base import (
 )
 from holdfast.stores.checks import check_delete, check_move, check_part_number, check_parts, check_range, page_size
 from holdfast.stores.local.tree import MAX_KEY_BYTES, LocalTree, convert_os_errors, etag_of, is_same_file
-from holdfast.stores.local.walk import Listings, walk_pending
+from holdfast.stores.local.walk import PagedTreeListing, walk_pending_uploads
 
 _UPLOAD_ID = re.compile(r"(?:file|upload)-[0-9a-z]+")
 _WHOLE = "whole"
@@ -77,7 +77,7 @@ class LocalStore:
         self, root: str, *, keep: str = "", durable: bool = True, ids: Ids | None = None, clock: Clock | None = None
     ) -> None:
         self._tree = LocalTree(os.path.abspath(root), keep.strip("/"), durable)
-        self._listings = Listings(self._tree.root)
+        self._listings = PagedTreeListing(self._tree.root)
         self._ids = ids or SystemIds()
         self._clock = clock or SystemClock()
 
@@ -157,18 +157,18 @@ class LocalStore:
     def rename(self, source: str, target: str) -> None:
         with convert_os_errors(target):
             self._tree.move(source, target)
-            self._tree.prune(os.path.dirname(self._tree.path(source)))
+            self._tree.remove_empty_directories(os.path.dirname(self._tree.path(source)))
 
     def check_targets(self, targets: Sequence[str]) -> None:
         for target in targets:
             with convert_os_errors(target):
-                self._tree.refuse_target(target)
+                self._tree.require_creatable_file(target)
 
     def rename_dir(self, source: str, target: str) -> None:
         check_move(source, target, MAX_KEY_BYTES)
         with convert_os_errors(target):
             self._tree.move_directory(source, target)
-            self._tree.prune(os.path.dirname(self._tree.directory_path(source)))
+            self._tree.remove_empty_directories(os.path.dirname(self._tree.directory_path(source)))
 
     # --- uploads ------------------------------------------------------------------------------------------------------
     # An upload is a hidden directory. Its states: parts only; then a file 'whole' joined from them, and part 1 deleted;
@@ -215,7 +215,7 @@ class LocalStore:
         check_parts(key, parts)
         with convert_os_errors(key):
             try:
-                with self._tree.locked_upload(directory) as held:
+                with self._tree.lock_upload_directory(directory) as held:
                     if os.path.exists(os.path.join(directory, "1")):
                         self._assemble_parts(key, directory, parts)
                         self._tree.sync(held)
@@ -239,7 +239,7 @@ class LocalStore:
             with open(joined, "xb", buffering=0) as target:
                 for path in paths:
                     with open(path, "rb", buffering=0) as part_file:
-                        _append_rest(part_file.fileno(), target.fileno())
+                        _append_rest_of_file(part_file.fileno(), target.fileno())
                 self._tree.sync(target.fileno())
         except OSError:
             with contextlib.suppress(OSError):
@@ -255,11 +255,11 @@ class LocalStore:
                 if upload_id.startswith("file-"):
                     os.unlink(path)
                 else:
-                    with self._tree.locked_upload(path):
+                    with self._tree.lock_upload_directory(path):
                         _remove_upload(path)
             except (FileNotFoundError, NotADirectoryError):
                 return
-            self._tree.prune(os.path.dirname(path))
+            self._tree.remove_empty_directories(os.path.dirname(path))
 
     def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
         """List all pending uploads and unfinished files (of `put` and `open_write`), including those of dead writers.
@@ -267,7 +267,7 @@ class LocalStore:
         `abort_upload` deletes an unfinished file like an upload; another process cannot complete an unfinished file.
         """
         with convert_os_errors(prefix):
-            return UploadPage(list(walk_pending(self._tree.root, prefix)), None)
+            return UploadPage(list(walk_pending_uploads(self._tree.root, prefix)), None)
 
 
 class _LocalFile:
@@ -290,9 +290,9 @@ class _LocalFile:
         self.published: os.stat_result = os.fstat(descriptor)
         self._dated = Moment.of(clock)
         self._is_discarded = False
-        watch_forks(self)
+        register_fork_listener(self)
 
-    def before_fork(self, fork: Fork) -> bool:
+    def before_fork(self, fork: ForkInProgress) -> bool:
         """Flush the buffer: a child would write its copy of the bytes again, when it drops the file or ends."""
         with contextlib.suppress(OSError, ValueError):  # the bytes stay, and the next call fails; or it is closed
             self._file.flush()
@@ -334,7 +334,7 @@ class _LocalFile:
             with convert_os_errors(self._key):
                 self._file.flush()
                 self._tree.sync(self._file.fileno())
-                self._require_written(os.fstat(self._file.fileno()))
+                self._require_same_hidden_file(os.fstat(self._file.fileno()))
                 self._file.close()
                 self.published = self._tree.publish(self._hidden, self._key, self._mode)
         except BaseException:
@@ -342,7 +342,7 @@ class _LocalFile:
             raise
         return _object_info(self._key, self.published)
 
-    def _require_written(self, status: os.stat_result) -> None:
+    def _require_same_hidden_file(self, status: os.stat_result) -> None:
         """Check that the hidden file is the one that was written: its directory may have been replaced by a copy.
 
         Raises:
@@ -364,7 +364,7 @@ class _LocalFile:
             except FileNotFoundError:
                 return  # published, or discarded before
             self._is_discarded = True
-            self._tree.prune(os.path.dirname(self._hidden))
+            self._tree.remove_empty_directories(os.path.dirname(self._hidden))
 
 
 def _object_info(key: str, status: os.stat_result) -> ObjectInfo:
@@ -397,7 +397,7 @@ def _remove_upload(directory: str) -> None:
             return
 
 
-def _append_rest(source: int, target: int) -> None:
+def _append_rest_of_file(source: int, target: int) -> None:
     """Append the rest of one open file to another: inside the kernel if possible, else through a buffer."""
     copied = 1
     try:

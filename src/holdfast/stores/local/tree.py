@@ -124,7 +124,7 @@ def convert_os_errors(key: str) -> Iterator[None]:
         raise _convert_os_error(error, key) from error
 
 
-def link_inside_error(key: str) -> InvalidRequestError:
+def symlinked_directory_error(key: str) -> InvalidRequestError:
     """Return the error for a key below a symbolic link to a directory, which listings do not follow."""
     return InvalidRequestError(
         "a directory inside the destination is a symbolic link, which Holdfast does not follow: replace it by the "
@@ -201,7 +201,7 @@ class LocalTree:
                 if not stat.S_ISDIR(os.lstat(path).st_mode) and not os.path.isdir(path):
                     raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
                 self._sync_path(parent)
-                self._note_on_disk(path)
+                self._remember_synced_directory(path)
             except FileNotFoundError:
                 continue  # another process pruned the empty directory, or its parent, in between
             return
@@ -222,10 +222,10 @@ class LocalTree:
             if self._on_disk.get(directory) != (status.st_dev, status.st_ino):
                 with contextlib.suppress(PermissionError):  # without permission, no process of this user created it
                     self._sync_path(parent)
-                self._note_on_disk(directory)
+                self._remember_synced_directory(directory)
             directory = parent
 
-    def _note_on_disk(self, directory: str) -> None:
+    def _remember_synced_directory(self, directory: str) -> None:
         if len(self._on_disk) >= _MAX_ON_DISK:
             self._on_disk.clear()
         status = os.stat(directory)
@@ -308,7 +308,7 @@ class LocalTree:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         directory = os.path.dirname(path)
         self._refuse_link(directory, target)
-        kept = self._kept_directory()
+        kept = self._format_root_with_slash()
         while directory.startswith(kept):
             try:
                 if os.stat(directory).st_dev != os.stat(kept).st_dev:
@@ -317,19 +317,19 @@ class LocalTree:
             except (FileNotFoundError, NotADirectoryError):
                 directory = os.path.dirname(directory)
 
-    def _kept_directory(self) -> str:
+    def _format_root_with_slash(self) -> str:
         """Return the path of the kept directory, with a slash at its end, also if it is the root of the machine."""
         return os.path.join(self.root, self.keep).rstrip("/") + "/"
 
     def _refuse_link(self, directory: str, key: str) -> None:
         """Reject a directory if a symbolic link is on the path to it from the destination, or from the root."""
-        kept = self._kept_directory()
+        kept = self._format_root_with_slash()
         home = kept if f"{directory}/".startswith(kept) else self.root
         below = os.path.relpath(directory, home)
         if os.path.realpath(directory) != os.path.normpath(os.path.join(os.path.realpath(home), below)):
-            raise link_inside_error(key)
+            raise symlinked_directory_error(key)
 
-    def refuse_target(self, target: str) -> None:
+    def require_creatable_file(self, target: str) -> None:
         """Raise `OSError` or `InvalidRequestError` if no file can be created at a key now."""
         self.refuse_directory(target)
         path = self.path(target)
@@ -340,7 +340,7 @@ class LocalTree:
     def move(self, source: str, target: str) -> None:
         """Rename one file atomically and durably, and replace the target."""
         if os.path.isfile(self.path(source)):  # if it is gone, NotFoundError is the answer: it may have been moved
-            self.refuse_target(target)
+            self.require_creatable_file(target)
         self._move_path(self.path(source), self.path(target), os.path.isfile, os.replace, source, target)
 
     def move_directory(self, source: str, target: str) -> None:
@@ -353,7 +353,7 @@ class LocalTree:
         self._refuse_link(from_path, source)
         self._refuse_link(os.path.dirname(to_path), target)
         try:
-            self._move_path(from_path, to_path, _holds_anything, _rename_to_free, source, target)
+            self._move_path(from_path, to_path, _is_nonempty_directory, _rename_directory_to_free_path, source, target)
         except FileExistsError as error:
             raise PreconditionError("the target exists: inspect it, then decide", key=target) from error
 
@@ -393,7 +393,7 @@ class LocalTree:
         finally:
             os.close(descriptor)
 
-    def locked_upload(self, path: str) -> contextlib.AbstractContextManager[int]:
+    def lock_upload_directory(self, path: str) -> contextlib.AbstractContextManager[int]:
         """Lock an upload's directory, so that it is completed once; raise `FileNotFoundError` if it does not exist."""
         return self._lock_directory(path)
 
@@ -435,14 +435,14 @@ class LocalTree:
                 self.sync(directory)
         except (FileNotFoundError, NotADirectoryError):
             return
-        self.prune(os.path.dirname(path))
+        self.remove_empty_directories(os.path.dirname(path))
 
-    def prune(self, directory: str) -> None:
+    def remove_empty_directories(self, directory: str) -> None:
         """Delete a directory and its parents as long as they are empty, except the kept directory and its parents.
 
         Deletes neither symbolic links nor the directories that they point to.
         """
-        kept = self._kept_directory()
+        kept = self._format_root_with_slash()
         while directory.startswith(kept):
             try:
                 os.rmdir(directory)
@@ -462,7 +462,7 @@ def _refuse_unusable_place(path: str) -> None:
             directory = os.path.dirname(directory)
         try:
             before = os.lstat(directory)
-            problem = _find_place_problem(directory, path)
+            problem = _find_unusable_directory_error(directory, path)
             after = os.lstat(directory)
         except FileNotFoundError:
             continue  # pruned in the meantime: check again
@@ -474,7 +474,7 @@ def _refuse_unusable_place(path: str) -> None:
         raise problem
 
 
-def _find_place_problem(directory: str, path: str) -> OSError | None:
+def _find_unusable_directory_error(directory: str, path: str) -> OSError | None:
     if not os.path.isdir(directory):
         return NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
     # Publishing locks and syncs the directory, so it must be readable as well.
@@ -494,7 +494,7 @@ def _belongs_to_other_user(directory: str, path: str) -> bool:
         return False
 
 
-def _holds_anything(directory: str) -> bool:
+def _is_nonempty_directory(directory: str) -> bool:
     """Check whether a path is a directory that is not empty."""
     try:
         with os.scandir(directory) as entries:
@@ -503,7 +503,7 @@ def _holds_anything(directory: str) -> bool:
         return False
 
 
-def _rename_to_free(source: str, target: str) -> None:
+def _rename_directory_to_free_path(source: str, target: str) -> None:
     """Rename a directory; raise `FileExistsError` if the target is a file or a directory that is not empty."""
     try:
         os.rename(source, target)

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 
 from holdfast.stores.base import ObjectInfo, ObjectPage, UploadInfo
-from holdfast.stores.local.tree import HIDDEN_PREFIX, etag_of, link_inside_error, parse_hidden
+from holdfast.stores.local.tree import HIDDEN_PREFIX, etag_of, parse_hidden, symlinked_directory_error
 
 _WAITING = 16
 _PEEK = 1000  # a caller that asks for fewer keys usually tests whether there are any, and does not ask for more
@@ -18,7 +18,7 @@ _PEEK = 1000  # a caller that asks for fewer keys usually tests whether there ar
 _NOTHING_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
-class Listings:
+class PagedTreeListing:
     """Lists the files of a directory tree in pages, in the order of their keys.
 
     Keeps the iterators of the latest listings until their next page is requested, because starting over would read and
@@ -88,7 +88,7 @@ def _walk_files(root: str, directory: str, prefix: str, start_after: str) -> Ite
                 key > start_after or start_after.startswith(key)
             ):
                 if os.path.islink(os.path.join(root, key[:-1])):
-                    raise link_inside_error(key[:-1])
+                    raise symlinked_directory_error(key[:-1])
                 below.append(_open_directory(root, key))
                 break
         else:
@@ -138,7 +138,7 @@ def _describe_file(root: str, key: str) -> ObjectInfo | None:
     return ObjectInfo(key, status.st_size, etag_of(status), status.st_mtime)
 
 
-def walk_pending(root: str, prefix: str) -> Iterator[UploadInfo]:
+def walk_pending_uploads(root: str, prefix: str) -> Iterator[UploadInfo]:
     """Yield uploads and unfinished files below `prefix`, including those of dead processes, in no particular order."""
     directory = prefix.rpartition("/")[0]
     for path, directories, files in os.walk(os.path.join(root, directory)):

@@ -54,10 +54,10 @@ def _parse_addressing_style(text: str) -> str:
 
 def _parse_ca_bundle(name: str) -> str:
     """Return the absolute path of a CA bundle, because Spark's workers may run in another directory."""
-    from holdfast.stores.s3.errors import refuse_bundle
+    from holdfast.stores.s3.errors import refuse_unreadable_ca_bundle
 
     path = os.path.abspath(os.path.expanduser(name))
-    refuse_bundle(path)
+    refuse_unreadable_ca_bundle(path)
     return path
 
 

@@ -30,8 +30,8 @@ from holdfast.errors import (
     UnavailableError,
 )
 from holdfast.runtime import Backoff, Clock, Ids, SeededRandom
-from holdfast.runtime.process import keep_inherited
-from holdfast.stores.s3.errors import Request, http_status_of, tls_error, translate_error
+from holdfast.runtime.process import keep_inherited_connections_alive
+from holdfast.stores.s3.errors import RequestDescription, http_status_of, tls_error, translate_error
 from holdfast.stores.s3.options import S3Options
 
 T = TypeVar("T")
@@ -56,12 +56,12 @@ def _renew_build_lock() -> None:
 os.register_at_fork(after_in_child=_renew_build_lock)
 
 
-def _release_client(client: Client, pid: int) -> None:
+def _keep_inherited_client(client: Client, pid: int) -> None:
     if os.getpid() != pid:
-        keep_inherited(client)
+        keep_inherited_connections_alive(client)
 
 
-def _drop_needless_expect(params: dict[str, Any], **_: object) -> None:
+def _remove_expect_header(params: dict[str, Any], **_: object) -> None:
     """Remove the Expect header from small requests, to save a round trip.
 
     Large requests keep the header: without it, a server that rejects a request in the middle of its body closes the
@@ -71,7 +71,7 @@ def _drop_needless_expect(params: dict[str, Any], **_: object) -> None:
         del params["headers"]["Expect"]
 
 
-def is_aws(endpoint: str) -> bool:
+def is_aws_endpoint(endpoint: str) -> bool:
     """Check whether an endpoint, as `S3Connection.endpoint` returns it, belongs to AWS."""
     host = urlsplit(endpoint).hostname or ""
     return host.endswith((".amazonaws.com", ".amazonaws.com.cn"))
@@ -119,7 +119,7 @@ class S3Connection:
         with _build_lock:
             if os.getpid() not in self._clients:
                 client = self._clients[os.getpid()] = self._build_client()
-                weakref.finalize(self, _release_client, client, os.getpid()).atexit = False
+                weakref.finalize(self, _keep_inherited_client, client, os.getpid()).atexit = False
             return self._clients[os.getpid()]
 
     def _build_client(self) -> Client:
@@ -155,7 +155,7 @@ class S3Connection:
                 "credentials do not belong in an endpoint url, but AWS_ENDPOINT_URL or the profile has some: give them "
                 "as keys"
             )
-        client.meta.events.register_last("before-call.s3", _drop_needless_expect)
+        client.meta.events.register_last("before-call.s3", _remove_expect_header)
         return client
 
     def request(
@@ -177,7 +177,7 @@ class S3Connection:
             repeatable: whether to retry after a lost reply.
         """
         started_s = self._clock.elapsed_s()
-        request = Request(operation, self.bucket, key, visible)
+        request = RequestDescription(operation, self.bucket, key, visible)
         for attempt in itertools.count(1):
             try:
                 return self._send_request(request, send)
@@ -193,7 +193,7 @@ class S3Connection:
             _BACKOFF.wait(attempt, self._clock, SeededRandom(int(self._ids.token(), 16)))
         raise AssertionError("the loop ends by returning or raising")
 
-    def _send_request(self, request: Request, send: Callable[[Client], T]) -> T:
+    def _send_request(self, request: RequestDescription, send: Callable[[Client], T]) -> T:
         try:
             answer = send(self._get_client())
         except HoldfastError:

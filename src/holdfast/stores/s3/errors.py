@@ -79,7 +79,7 @@ def http_status_of(error: BaseException | None) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RequestDescription:
     """A request, as errors describe it.
 
     Attributes:
@@ -101,7 +101,7 @@ class Request:
         return {"bucket": self.bucket, "key": self.key, "operation": self.operation, **more}
 
 
-def translate_error(error: Exception, endpoint: str, request: Request) -> HoldfastError:
+def translate_error(error: Exception, endpoint: str, request: RequestDescription) -> HoldfastError:
     """Convert a botocore error into the error that tells the caller what to do next.
 
     The error never contains a credential: it shows only the code and the request id of the response.
@@ -115,7 +115,7 @@ def translate_error(error: Exception, endpoint: str, request: Request) -> Holdfa
             **request.named(error),
         )
     if isinstance(error, _BROKEN_OFF):
-        return _unanswered_error(error, endpoint, request)
+        return _no_response_error(error, endpoint, request)
     if isinstance(error, _NOT_SENT):
         return UnavailableError(
             "the store cannot be reached: check the endpoint url and the network",
@@ -123,7 +123,7 @@ def translate_error(error: Exception, endpoint: str, request: Request) -> Holdfa
             **request.named(error),
         )
     if isinstance(error, _NOT_ANSWERED):
-        return _unanswered_error(error, endpoint, request)
+        return _no_response_error(error, endpoint, request)
     return InvalidRequestError(
         "the request cannot be sent: check endpoint, region and key",
         **request.named(error),
@@ -131,7 +131,7 @@ def translate_error(error: Exception, endpoint: str, request: Request) -> Holdfa
     )
 
 
-def _unanswered_error(error: Exception, endpoint: str, request: Request) -> HoldfastError:
+def _no_response_error(error: Exception, endpoint: str, request: RequestDescription) -> HoldfastError:
     if request.visible:
         return OutcomeUnknownError("the reply was lost: read before repeating", **request.named(error))
     return UnavailableError(
@@ -141,7 +141,7 @@ def _unanswered_error(error: Exception, endpoint: str, request: Request) -> Hold
     )
 
 
-def _convert_answer(error: ClientError, endpoint: str, request: Request) -> HoldfastError:
+def _convert_answer(error: ClientError, endpoint: str, request: RequestDescription) -> HoldfastError:
     code, status, named = error_code_of(error), http_status_of(error), request.named(error)
     if code == "NoSuchBucket":
         bucket = {name: value for name, value in named.items() if name != "key"}  # which would be a record of ours
@@ -210,7 +210,7 @@ def tls_error(
     return None
 
 
-def refuse_bundle(ca_bundle: str) -> None:
+def refuse_unreadable_ca_bundle(ca_bundle: str) -> None:
     """Reject a CA bundle that this machine cannot open.
 
     Raises:

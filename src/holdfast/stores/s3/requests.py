@@ -157,7 +157,7 @@ class Response:
 
 
 @dataclass(frozen=True, slots=True)
-class _Route:
+class _BucketAddress:
     """The address to which requests for a bucket are sent.
 
     Attributes:
@@ -178,7 +178,7 @@ class _Route:
 
 
 # A cache, by client and bucket; None for a bucket whose requests botocore itself must send.
-_routes: weakref.WeakKeyDictionary[Any, dict[str, _Route | None]] = weakref.WeakKeyDictionary()
+_routes: weakref.WeakKeyDictionary[Any, dict[str, _BucketAddress | None]] = weakref.WeakKeyDictionary()
 
 
 def send_request(
@@ -220,7 +220,7 @@ def send_request(
     return answer
 
 
-def _find_route(client: Any, bucket: str) -> _Route | None:
+def _find_route(client: Any, bucket: str) -> _BucketAddress | None:
     """Return where the client itself sends requests for the bucket; None if botocore does not reveal it.
 
     Presigned URLs are no substitute: they use Amazon's global endpoint, regardless of the region.
@@ -244,7 +244,7 @@ def _find_route(client: Any, bucket: str) -> _Route | None:
         host = host.rpartition(":")[0]
     region = "us-east-1" if region == "aws-global" else region
     pool = _find_pool(client, address)
-    return pool and _Route(address, host, place.path, region, pool, client.meta.config.read_timeout)
+    return pool and _BucketAddress(address, host, place.path, region, pool, client.meta.config.read_timeout)
 
 
 def _find_pool(client: Any, address: str) -> Any:
@@ -260,7 +260,9 @@ def _find_pool(client: Any, address: str) -> Any:
     return pool
 
 
-def _send_over_pool(route: _Route, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Response:
+def _send_over_pool(
+    route: _BucketAddress, method: str, target: str, headers: Mapping[str, str], body: bytes
+) -> Response:
     """Send a request over a connection of the pool, which connects if needed, with TLS.
 
     Neither the pool's own loop nor urllib3's responses are used: they would double the time.

@@ -45,7 +45,7 @@ from holdfast.stores.base import (
     replaced,
 )
 from holdfast.stores.checks import check_delete, check_key, check_part_number, check_parts, check_range, page_size
-from holdfast.stores.s3.client import Client, S3Connection, is_aws
+from holdfast.stores.s3.client import Client, S3Connection, is_aws_endpoint
 from holdfast.stores.s3.errors import BULK_DELETE_REFUSED, error_code_of, http_status_of
 from holdfast.stores.s3.options import S3Options
 from holdfast.stores.s3.requests import complete_upload, create_upload, upload_part
@@ -84,7 +84,7 @@ class S3Store:
             multipart=MultipartLimits(),
             metadata=True,
             copy=True,
-            lists_uploads=Support.YES if is_aws(endpoint) else Support.UNKNOWN,
+            lists_uploads=Support.YES if is_aws_endpoint(endpoint) else Support.UNKNOWN,
             server=f"{endpoint} {self.bucket}",
         )
 
@@ -96,7 +96,7 @@ class S3Store:
     def put(
         self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None
     ) -> ObjectInfo:
-        _check_key(key)
+        _require_listable_key(key)
         arguments: dict[str, object] = {"Bucket": self.bucket, "Key": key, "Body": data, "Metadata": metadata or {}}
         if isinstance(mode, Create):
             arguments["IfNoneMatch"] = "*"
@@ -223,7 +223,7 @@ class S3Store:
 
     # --- uploads ------------------------------------------------------------------------------------------------------
     def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
-        _check_key(key)
+        _require_listable_key(key)
         return self._connection.request(
             "CreateMultipartUpload",
             key,
@@ -313,14 +313,14 @@ class S3Store:
             try:
                 return _parse_upload_page(client.list_multipart_uploads(**arguments), prefix)
             except ClientError as error:
-                if "UploadIdMarker" in marker and _is_marker_refused(error):
+                if "UploadIdMarker" in marker and _is_page_marker_rejected(error):
                     return None
                 raise
 
         return self._connection.request("ListMultipartUploads", prefix, send)
 
 
-def _check_key(key: str) -> None:
+def _require_listable_key(key: str) -> None:
     """Reject a key that S3 could not list: XML has no syntax for most control characters."""
     check_key(key)
     if _NO_XML.search(key):
@@ -405,7 +405,7 @@ def _parse_upload_page(page: Mapping[str, Any], prefix: str) -> UploadPage:
     return UploadPage(found, (page["NextKeyMarker"], page.get("NextUploadIdMarker", "")))
 
 
-def _is_marker_refused(error: ClientError) -> bool:
+def _is_page_marker_rejected(error: ClientError) -> bool:
     """Check whether a server rejects the page marker that it returned, as versitygw does beyond 1,000 uploads.
 
     versitygw selects the keys after the marker's key, and then searches these keys for the marker's upload, which is

@@ -22,10 +22,10 @@ from holdfast.runtime import Environment, Moment
 from holdfast.transactions.base import Backend, Commit, Outcome, Record, ScanPage
 from holdfast.transactions.mysql.connection import (
     MysqlOptions,
-    Reply,
-    Session,
+    MysqlSession,
+    StatementReply,
     connect,
-    join_in_chunks,
+    join_sql_in_chunks,
     parse_mysql_url,
     sql_literal,
 )
@@ -33,8 +33,8 @@ from holdfast.transactions.mysql.group import (
     MysqlGroup,
     begin_statements,
     commit_statements,
+    delete_unused_session_rows,
     last_committed_version,
-    sweep_sessions,
 )
 from holdfast.transactions.mysql.server import (
     DEADLOCK,
@@ -42,13 +42,19 @@ from holdfast.transactions.mysql.server import (
     as_holdfast_error,
     convert_mysql_errors,
     error_code,
-    flush_log,
     is_busy_error,
-    is_lost_error,
+    is_connection_lost_error,
+    make_server_log_durable,
     prepare_database,
 )
 from holdfast.transactions.pool import Pool
-from holdfast.transactions.sql import find_outcome, load_queries, page_of_rows, records_of_rows, retry_pauses
+from holdfast.transactions.sql import (
+    find_outcome,
+    iter_retries_until_timeout,
+    load_queries,
+    page_of_rows,
+    records_of_rows,
+)
 from holdfast.transactions.validation import Step, StepKind, ValidationResult, VersionSource, steps_of_group
 
 _SQL = load_queries(__package__)
@@ -78,7 +84,7 @@ class MysqlBackend(Backend):
         self.connections = options.connections
         self._pool = Pool(self._connect, options.connections, environment.clock, options.timeout_s)
 
-    def _connect(self) -> Session:
+    def _connect(self) -> MysqlSession:
         ids = self._environment.ids
         return connect(self._options, int(ids.token() + ids.token(), 16) >> 33)
 
@@ -117,21 +123,21 @@ class MysqlBackend(Backend):
                     return None
                 raise
 
-        return self._repeat_until_done(attempt)
+        return self._retry_until_deadline(attempt)
 
     def _try_commit(
-        self, session: Session, commits: Sequence[Commit], steps: Sequence[Step], lock_wait_s: int | None = None
+        self, session: MysqlSession, commits: Sequence[Commit], steps: Sequence[Step], lock_wait_s: int | None = None
     ) -> ValidationResult:
         if session.is_new:
-            sweep_sessions(session, self._environment)
+            delete_unused_session_rows(session, self._environment)
             session.is_new = False
         group = MysqlGroup(commits, steps, self._versions.take(len(commits)))
-        session.limit_waits(lock_wait_s)
+        session.limit_lock_wait(lock_wait_s)
         result = group.lock_and_validate(session, begin_statements(session))
         self._end(session, group, result)
         return result
 
-    def _end(self, session: Session, group: MysqlGroup, result: ValidationResult) -> None:
+    def _end(self, session: MysqlSession, group: MysqlGroup, result: ValidationResult) -> None:
         """Write and commit, or roll back if there is nothing to write.
 
         Raises:
@@ -155,7 +161,7 @@ class MysqlBackend(Backend):
             if not self._was_committed(session, group.base, begun):
                 raise
 
-    def _was_committed(self, lost: Session, version: int, begun: Moment) -> bool:
+    def _was_committed(self, lost: MysqlSession, version: int, begun: Moment) -> bool:
         """Tell whether the transaction of a connection that was lost during its commit took effect.
 
         Guarantee: after this returned, nothing of that transaction will take effect any more.
@@ -176,7 +182,9 @@ class MysqlBackend(Backend):
 
     def make_durable(self) -> None:
         """Flush the server's log, or wait until the server has, unless each commit flushes it."""
-        self._call_on_session(lambda session: flush_log(session, self._environment, self._options.timeout_s))
+        self._call_on_session(
+            lambda session: make_server_log_durable(session, self._environment, self._options.timeout_s)
+        )
 
     # --- pessimistic transactions -------------------------------------------------------------------------------------
     @contextmanager
@@ -185,48 +193,48 @@ class MysqlBackend(Backend):
         with self._begin_transaction(self._begin_locking) as session:
             yield LockedMysql(self, session)
 
-    def _begin_locking(self, session: Session) -> None:
-        session.limit_waits(None)
+    def _begin_locking(self, session: MysqlSession) -> None:
+        session.limit_lock_wait(None)
         session.run(begin_statements(session))
 
     # --- repetition ---------------------------------------------------------------------------------------------------
     @contextmanager
-    def _begin_transaction(self, begin: Callable[[Session], object]) -> Iterator[Session]:
+    def _begin_transaction(self, begin: Callable[[MysqlSession], object]) -> Iterator[MysqlSession]:
         """Lend a connection with an open transaction, which is rolled back at the end."""
         with ExitStack() as loan:
 
-            def attempt() -> Session:
+            def attempt() -> MysqlSession:
                 with ExitStack() as tried:
                     session = tried.enter_context(self._pool.lease())
                     begin(session)
                     loan.enter_context(tried.pop_all())
                 return session
 
-            session = self._repeat_until_done(attempt)
+            session = self._retry_until_deadline(attempt)
             yield session
             session.reset()
 
-    def _call_on_session(self, work: Callable[[Session], T]) -> T:
+    def _call_on_session(self, work: Callable[[MysqlSession], T]) -> T:
         """Do work on a connection, as often as it takes: see `_repeat`."""
 
         def attempt() -> T:
             with self._pool.lease() as session:
                 return work(session)
 
-        return self._repeat_until_done(attempt)
+        return self._retry_until_deadline(attempt)
 
-    def _repeat_until_done(self, attempt: Callable[[], T]) -> T:
+    def _retry_until_deadline(self, attempt: Callable[[], T]) -> T:
         """Repeat after a deadlock or a lost connection, until an attempt succeeds or time is up.
 
         Args:
             attempt: raises PyMySQL's errors only if nothing happened.
         """
-        for _ in retry_pauses(self._environment, self._options.timeout_s):
+        for _ in iter_retries_until_timeout(self._environment, self._options.timeout_s):
             try:
                 return attempt()
             except pymysql.MySQLError as error:
                 failure = error
-                if not (is_busy_error(error) or is_lost_error(error)):
+                if not (is_busy_error(error) or is_connection_lost_error(error)):
                     break
         raise as_holdfast_error(failure, self._options.where) from failure
 
@@ -242,14 +250,14 @@ class LockedMysql:
         session: a connection with an open transaction.
     """
 
-    def __init__(self, backend: MysqlBackend, session: Session) -> None:
+    def __init__(self, backend: MysqlBackend, session: MysqlSession) -> None:
         self._backend = backend
         self._session = session
         self._is_over = False
 
     def read(self, keys: Collection[bytes], *, exclusive: bool) -> dict[bytes, Record]:
         query = _SQL["get_exclusive" if exclusive else "get_shared"]
-        statements = [query.format(keys=texts) for texts in join_in_chunks(map(sql_literal, sorted(set(keys))))]
+        statements = [query.format(keys=texts) for texts in join_sql_in_chunks(map(sql_literal, sorted(set(keys))))]
         return _records_of_replies(self._run_statements(statements))
 
     def scan(self, start: bytes, end: bytes, limit: int) -> ScanPage:
@@ -257,19 +265,19 @@ class LockedMysql:
 
     def apply(self, commit: Commit) -> Outcome:
         steps = steps_of_group([commit])
-        with self._guard_step():
+        with self._convert_statement_errors():
             self._is_over = True
             group = MysqlGroup([commit], steps, self._backend._versions.take(1))
             result = group.lock_and_validate(self._session)
             self._backend._end(self._session, group, result)
             return result.outcomes[0]
 
-    def _run_statements(self, statements: Sequence[str]) -> list[Reply]:
-        with self._guard_step():
+    def _run_statements(self, statements: Sequence[str]) -> list[StatementReply]:
+        with self._convert_statement_errors():
             return self._session.run(statements)
 
     @contextmanager
-    def _guard_step(self) -> Iterator[None]:
+    def _convert_statement_errors(self) -> Iterator[None]:
         if self._is_over:
             raise InvalidRequestError("the transaction is over: begin another one")
         try:
@@ -282,12 +290,12 @@ class LockedMysql:
 
 
 # --- reads -----------------------------------------------------------------------------------------------------------
-def _read_records(session: Session, keys: Collection[bytes]) -> dict[bytes, Record]:
+def _read_records(session: MysqlSession, keys: Collection[bytes]) -> dict[bytes, Record]:
     """Return the existing records by key."""
     return _records_of_replies(_run_in_snapshot(session, _get_statements(keys)))
 
 
-def _scan_records(session: Session, start: bytes, end: bytes, limit: int, guards: Collection[bytes]) -> ScanPage:
+def _scan_records(session: MysqlSession, start: bytes, end: bytes, limit: int, guards: Collection[bytes]) -> ScanPage:
     """Return the first records of a range, and the guards."""
     first, *rest = _run_in_snapshot(session, [_scan_statement(start, end, limit), *_get_statements(guards)])
     return page_of_rows(first.rows, limit, _records_of_replies(rest))
@@ -296,13 +304,13 @@ def _scan_records(session: Session, start: bytes, end: bytes, limit: int, guards
 class MysqlSnapshot:
     """Reads records from one snapshot, in a transaction that is open on a connection of its own."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: MysqlSession) -> None:
         self._session = session
 
     @staticmethod
-    def begin(session: Session) -> None:
+    def begin(session: MysqlSession) -> None:
         """Begin the transaction, and take its snapshot now; by default, the server would take it at the first read."""
-        session.let_idle()
+        session.allow_long_idle()
         session.run([_SQL["snapshot_level"], _SQL["begin_lasting_snapshot"]])
 
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
@@ -319,15 +327,15 @@ def _scan_statement(start: bytes, end: bytes, limit: int) -> str:
     return _SQL["scan"].format(start=sql_literal(start), end=sql_literal(end), limit=limit + 1)
 
 
-def _records_of_replies(replies: Iterable[Reply]) -> dict[bytes, Record]:
+def _records_of_replies(replies: Iterable[StatementReply]) -> dict[bytes, Record]:
     return records_of_rows(row for reply in replies for row in reply.rows)
 
 
 def _get_statements(keys: Collection[bytes]) -> list[str]:
-    return [_SQL["get"].format(keys=texts) for texts in join_in_chunks(map(sql_literal, dict.fromkeys(keys)))]
+    return [_SQL["get"].format(keys=texts) for texts in join_sql_in_chunks(map(sql_literal, dict.fromkeys(keys)))]
 
 
-def _run_in_snapshot(session: Session, statements: Sequence[str]) -> list[Reply]:
+def _run_in_snapshot(session: MysqlSession, statements: Sequence[str]) -> list[StatementReply]:
     """Run queries that see one snapshot; one query sees one by itself."""
     if len(statements) == 1:
         return session.run(statements)

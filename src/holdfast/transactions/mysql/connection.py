@@ -16,7 +16,7 @@ import pymysql
 from pymysql.constants import CLIENT
 
 from holdfast.errors import InvalidRequestError
-from holdfast.runtime.process import require_process
+from holdfast.runtime.process import require_same_process
 from holdfast.transactions.registry import parse_connections, parse_known_options, split_url
 from holdfast.transactions.sql import load_queries
 
@@ -132,7 +132,7 @@ _KEYS_PER_STATEMENT = 500
 _STATEMENT_BYTES = 256 * 1024
 
 
-class Reply(NamedTuple):
+class StatementReply(NamedTuple):
     """The result of one statement.
 
     Attributes:
@@ -144,7 +144,7 @@ class Reply(NamedTuple):
     rows: Sequence[tuple[Any, ...]]
 
 
-class Session:
+class MysqlSession:
     """A connection to MySQL or MariaDB that runs many statements per round trip, and that no forked child may use.
 
     Outside a transaction, every statement commits by itself.
@@ -174,7 +174,7 @@ class Session:
         """Return whether the connection can be used: it is not closed or broken, and no call was interrupted."""
         return bool(self._raw.open) and self._is_in_step
 
-    def run(self, statements: Iterable[str]) -> list[Reply]:
+    def run(self, statements: Iterable[str]) -> list[StatementReply]:
         """Run statements in as few round trips as their size allows, and return their replies.
 
         The first error ends the run.
@@ -204,9 +204,9 @@ class Session:
         if packet:
             yield ";".join(packet)
 
-    def send(self, packet: str) -> list[Reply]:
+    def send(self, packet: str) -> list[StatementReply]:
         """Send one packet of statements, and return a reply for each of them."""
-        require_process(self.pid)
+        require_same_process(self.pid)
         is_new_limit = self._next_wait_s != self._wait_s
         if is_new_limit:
             packet = f"SET SESSION innodb_lock_wait_timeout = {self._next_wait_s};{packet}"
@@ -215,16 +215,16 @@ class Session:
         try:
             with self._raw.cursor() as cursor:
                 cursor.execute(packet)
-                replies = [Reply(cursor.rowcount, cursor.fetchall() if cursor.description else ())]
+                replies = [StatementReply(cursor.rowcount, cursor.fetchall() if cursor.description else ())]
                 while cursor.nextset():
-                    replies.append(Reply(cursor.rowcount, cursor.fetchall() if cursor.description else ()))
+                    replies.append(StatementReply(cursor.rowcount, cursor.fetchall() if cursor.description else ()))
         except pymysql.MySQLError:
             self._is_in_step = True  # an error is the last reply, unless it closes the connection
             raise
         self._is_in_step = True
         return replies[1:] if is_new_limit else replies
 
-    def limit_waits(self, lock_wait_s: int | None) -> None:
+    def limit_lock_wait(self, lock_wait_s: int | None) -> None:
         """Set the most seconds to wait for one lock, from the next packet on; None for the limit of the options."""
         self._next_wait_s = self._longest_wait_s if lock_wait_s is None else min(lock_wait_s, self._longest_wait_s)
 
@@ -243,7 +243,7 @@ class Session:
         except pymysql.MySQLError:
             self.close()
 
-    def let_idle(self) -> None:
+    def allow_long_idle(self) -> None:
         """Raise the server's idle timeout until `reset`, for a transaction with long pauses between its statements."""
         self._is_patient = True
         self._set_idle(_SNAPSHOT_IDLE_S)
@@ -262,7 +262,7 @@ class Session:
             self._raw.close()
 
 
-def connect(options: MysqlOptions, number: int) -> Session:
+def connect(options: MysqlOptions, number: int) -> MysqlSession:
     """Open a connection to a MySQL or MariaDB server, with Holdfast's settings.
 
     Args:
@@ -288,7 +288,7 @@ def connect(options: MysqlOptions, number: int) -> Session:
         program_name="holdfast",
     )
     try:
-        return Session(raw, options, number)
+        return MysqlSession(raw, options, number)
     except BaseException:
         raw.close()
         raise
@@ -326,7 +326,7 @@ def sql_literal(value: bytes) -> str:
     return f"FROM_BASE64('{b2a_base64(value, newline=False).decode()}')"
 
 
-def join_in_chunks(texts: Iterable[str]) -> Iterator[str]:
+def join_sql_in_chunks(texts: Iterable[str]) -> Iterator[str]:
     """Join SQL literals or rows by commas; yield as many at a time as one statement should have."""
     chunk: list[str] = []
     size = 0

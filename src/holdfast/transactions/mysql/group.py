@@ -24,7 +24,7 @@ import pymysql
 
 from holdfast.runtime import Environment
 from holdfast.transactions.base import ABSENT, Commit, Record
-from holdfast.transactions.mysql.connection import Session, join_in_chunks, sql_literal
+from holdfast.transactions.mysql.connection import MysqlSession, join_sql_in_chunks, sql_literal
 from holdfast.transactions.mysql.server import is_busy_error
 from holdfast.transactions.sql import load_queries
 from holdfast.transactions.validation import ANY, Step, StepKind, ValidationResult, apply_steps, validate_group
@@ -62,15 +62,15 @@ class MysqlGroup:
             if step.kind is StepKind.INSERT or (step.kind is StepKind.PUT and step.expected == ABSENT):
                 self._inserts[step.key] = step
 
-    def lock_and_validate(self, session: Session, first: Sequence[str] = ()) -> ValidationResult:
+    def lock_and_validate(self, session: MysqlSession, first: Sequence[str] = ()) -> ValidationResult:
         """Lock the records of all steps, read their versions and numbers, and return which transactions are valid.
 
         Args:
             first: statements to run before, in the same packet.
         """
         wanted = [(call, index) for call, commit in enumerate(self.commits) for index, _ in enumerate(commit.ranges)]
-        no_integers = list(self._no_integer_statements())
-        replies = session.run(chain(first, self.lock_statements(), no_integers, self._count_statements()))
+        no_integers = list(self._iter_integer_check_statements())
+        replies = session.run(chain(first, self.lock_statements(), no_integers, self._iter_range_count_statements()))
         counted = len(replies) - len(wanted)
         locked = counted - len(no_integers)
         for reply in replies[len(first) : locked]:
@@ -90,34 +90,37 @@ class MysqlGroup:
             if lock is _LockStrength.CLAIM:
                 run = list(keys)
                 claimed += run
-                for rows in join_in_chunks(map(self._claimed_row, run)):
+                for rows in join_sql_in_chunks(map(self._format_insert_row, run)):
                     yield _SQL["claim"].format(rows=rows)
             else:
                 query = _SQL["lock_shared" if lock is _LockStrength.SHARED else "lock_exclusive"]
-                for texts in join_in_chunks(map(sql_literal, keys)):
+                for texts in join_sql_in_chunks(map(sql_literal, keys)):
                     yield query.format(keys=texts)
-        for texts in join_in_chunks(map(sql_literal, claimed)):
-            yield _SQL["claimed"].format(keys=texts, **self._own_versions())
+        for texts in join_sql_in_chunks(map(sql_literal, claimed)):
+            yield _SQL["claimed"].format(keys=texts, **self._get_group_version_range())
 
-    def _claimed_row(self, key: bytes) -> str:
+    def _format_insert_row(self, key: bytes) -> str:
         step = self._inserts.get(key)
         if step is None:
             return f"({sql_literal(key)},0,'',0)"
         return f"({sql_literal(key)},{self.base + step.call},{sql_literal(step.value)},0)"
 
-    def _no_integer_statements(self) -> Iterator[str]:
+    def _iter_integer_check_statements(self) -> Iterator[str]:
         added = dict.fromkeys(step.key for step in self.steps if step.kind is StepKind.ADD and step.delta)
-        for texts in join_in_chunks(map(sql_literal, added)):
+        for texts in join_sql_in_chunks(map(sql_literal, added)):
             yield _SQL["no_integers"].format(keys=texts)
 
-    def _count_statements(self) -> Iterator[str]:
+    def _iter_range_count_statements(self) -> Iterator[str]:
         for commit in self.commits:
             for one in commit.ranges:
                 yield _SQL["count"].format(
-                    start=sql_literal(one.start), end=sql_literal(one.end), limit=one.count + 1, **self._own_versions()
+                    start=sql_literal(one.start),
+                    end=sql_literal(one.end),
+                    limit=one.count + 1,
+                    **self._get_group_version_range(),
                 )
 
-    def _own_versions(self) -> Mapping[str, int]:
+    def _get_group_version_range(self) -> Mapping[str, int]:
         return {"first": self.base, "last": self.base + len(self.commits) - 1}
 
     def write_statements(self, result: ValidationResult) -> Iterator[str]:
@@ -133,8 +136,8 @@ class MysqlGroup:
         numbers = (
             f"({sql_literal(key)},{record.version},'',{record.number})" for key, record in written if key in counters
         )
-        yield from (_SQL["put"].format(rows=rows) for rows in join_in_chunks(puts))
-        yield from (_SQL["set_numbers"].format(rows=rows) for rows in join_in_chunks(numbers))
+        yield from (_SQL["put"].format(rows=rows) for rows in join_sql_in_chunks(puts))
+        yield from (_SQL["set_numbers"].format(rows=rows) for rows in join_sql_in_chunks(numbers))
         for key, lock in self._locks.items():
             is_deleted = key in changes and key in self._seen
             is_unused = lock is _LockStrength.CLAIM and key not in self._seen
@@ -161,7 +164,7 @@ _SWEEP_SHARE = 0.05
 _SWEEP_LIMIT = 100
 
 
-def sweep_sessions(session: Session, environment: Environment) -> None:
+def delete_unused_session_rows(session: MysqlSession, environment: Environment) -> None:
     """Delete up to 100 rows of sessions that were not used for a day, with a small probability at each call."""
     if not environment.chance.happens(_SWEEP_SHARE):
         return
@@ -171,17 +174,17 @@ def sweep_sessions(session: Session, environment: Environment) -> None:
             session.send(_SQL["delete_session"].format(session=old, age_s=_DAY_S))
 
 
-def begin_statements(session: Session) -> tuple[str, str]:
+def begin_statements(session: MysqlSession) -> tuple[str, str]:
     """Return the statements that begin a transaction and lock the row of its connection in the table of sessions."""
     return "START TRANSACTION", _SQL["claim_session"].format(session=session.id)
 
 
-def commit_statements(session: Session, version: int) -> tuple[str, str]:
+def commit_statements(session: MysqlSession, version: int) -> tuple[str, str]:
     """Return the statements that write the version of a commit into the row of its connection, and commit."""
     return _SQL["save_session"].format(session=session.id, version=version), "COMMIT"
 
 
-def last_committed_version(session: Session, lost: Session) -> int:
+def last_committed_version(session: MysqlSession, lost: MysqlSession) -> int:
     """Wait until the transaction of a lost connection has ended; return the version of the last commit on it.
 
     0 means that nothing was committed on it.
@@ -198,12 +201,12 @@ def last_committed_version(session: Session, lost: Session) -> int:
         if not is_busy_error(error):
             raise
         session.send("ROLLBACK")
-        _end_thread(session, lost.thread)
+        _kill_server_connection(session, lost.thread)
         rows = session.run(statements)[1].rows
     return int(rows[0][0]) if rows else 0
 
 
-def _end_thread(session: Session, thread: int) -> None:
+def _kill_server_connection(session: MysqlSession, thread: int) -> None:
     """End a connection whose client is gone without the server having noticed, so that its transaction ends.
 
     A thread that is at work is left alone: it will end by itself. After a restart, the number may be that of another

@@ -21,8 +21,8 @@ from holdfast.errors import (
     UnsupportedError,
 )
 from holdfast.runtime import Environment
-from holdfast.transactions.mysql.connection import MysqlOptions, Session, connect
-from holdfast.transactions.sql import load_queries, load_schema, require_schema, retry_pauses
+from holdfast.transactions.mysql.connection import MysqlOptions, MysqlSession, connect
+from holdfast.transactions.sql import iter_retries_until_timeout, load_queries, load_schema, require_schema
 
 _SQL = load_queries(__package__)
 _OLDEST_MYSQL = (8, 0)
@@ -85,7 +85,7 @@ def check_server(version: str, variables: Mapping[str, str], where: str) -> None
         )
 
 
-def _migrate_schema(session: Session, scripts: tuple[str, ...], options: MysqlOptions) -> None:
+def _migrate_schema(session: MysqlSession, scripts: tuple[str, ...], options: MysqlOptions) -> None:
     """Carry out the scripts that are missing, while no other process does."""
     query = f"SELECT GET_LOCK('{migration_lock_name(options)}', {int(options.timeout_s) + 1})"
     if session.send(query)[0].rows[0][0] != 1:
@@ -105,7 +105,7 @@ def migration_lock_name(options: MysqlOptions) -> str:
     return "holdfast-" + hashlib.sha256(options.database.encode()).hexdigest()[:32]
 
 
-def _read_schema_version(session: Session) -> int:
+def _read_schema_version(session: MysqlSession) -> int:
     """Return the version of the schema; 0 for an empty database."""
     try:
         rows = session.send(_SQL["schema_version"])[0].rows
@@ -123,7 +123,7 @@ _ONCE, _TWICE = 1, 3
 _NO_RIGHT = 1227
 
 
-def flush_log(session: Session, environment: Environment, timeout_s: float) -> None:
+def make_server_log_durable(session: MysqlSession, environment: Environment, timeout_s: float) -> None:
     """Flush the log of a MySQL or MariaDB server to disk, or wait until the server has.
 
     With a binary log, a commit is as durable as that: what is prepared in the log, and not in the binary log, a server
@@ -148,23 +148,23 @@ def flush_log(session: Session, environment: Environment, timeout_s: float) -> N
     flushes, has_binary_log, synced_after = map(int, reply.rows[0])
     if flushes == _TWICE or (flushes == _ONCE and (not has_binary_log or synced_after == 1)):
         return
-    place = _read_log_places(session)
+    place = _read_log_positions(session)
     if not place:
         _flush_server_log(session)
         return
-    for _ in retry_pauses(environment, timeout_s):
-        if _read_log_places(session)["innodb_lsn_flushed"] >= place["innodb_lsn_current"]:
+    for _ in iter_retries_until_timeout(environment, timeout_s):
+        if _read_log_positions(session)["innodb_lsn_flushed"] >= place["innodb_lsn_current"]:
             return
     raise UnavailableError("the server does not flush its log: set innodb_flush_log_at_trx_commit and sync_binlog to 1")
 
 
-def _read_log_places(session: Session) -> dict[str, int]:
+def _read_log_positions(session: MysqlSession) -> dict[str, int]:
     """Return where MariaDB's log ends, in memory and on the disk; nothing if it is another server."""
     (reply,) = session.run([_SQL["places_in_log"]])
     return {str(name).lower(): int(value) for name, value in reply.rows}
 
 
-def _flush_server_log(session: Session) -> None:
+def _flush_server_log(session: MysqlSession) -> None:
     try:
         session.run([_SQL["flush_log"]])
     except pymysql.MySQLError as error:
@@ -232,7 +232,7 @@ def is_busy_error(error: BaseException) -> bool:
     return error_code(error) in _BUSY
 
 
-def is_lost_error(error: BaseException) -> bool:
+def is_connection_lost_error(error: BaseException) -> bool:
     """Return whether an error means that the connection is lost. The outcome of a commit on it is then unknown."""
     return error_code(error) in _LOST and _tls_failure(error) is None
 
@@ -253,7 +253,7 @@ def as_holdfast_error(error: pymysql.MySQLError, where: str) -> HoldfastError:
         return UnavailableError(
             "the database server has no connection left: allow more there, or fewer here", database=where, code=code
         )
-    if is_lost_error(error):
+    if is_connection_lost_error(error):
         return UnavailableError("the database server cannot be reached: repeat later", database=where, code=code)
     if is_busy_error(error):
         return UnavailableError(

@@ -26,9 +26,9 @@ from holdfast.transactions.postgres.connection import (
     Connection,
     PostgresAddress,
     connect,
-    errors_without_effect,
+    convert_read_errors,
+    convert_statement_errors,
     prepare_database,
-    statement_errors,
 )
 from holdfast.transactions.postgres.group import BinaryArray, PostgresGroup, byte_array
 from holdfast.transactions.sql import find_outcome, load_queries, page_of_rows, records_of_rows
@@ -60,7 +60,7 @@ class _LockHeldError(Exception):
     """Others hold a lock. Nothing happened."""
 
 
-class Session:
+class PostgresSession:
     """A pooled connection to PostgreSQL, with the generator of its commits' versions.
 
     Attributes:
@@ -119,8 +119,8 @@ class PostgresBackend(Backend):
         self.connections = connections
         self._pool = Pool(self._connect, connections, environment.clock)
 
-    def _connect(self) -> Session:
-        return Session(connect(self._address), VersionSource(self._environment.ids))
+    def _connect(self) -> PostgresSession:
+        return PostgresSession(connect(self._address), VersionSource(self._environment.ids))
 
     # --- reads --------------------------------------------------------------------------------------------------------
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
@@ -135,25 +135,25 @@ class PostgresBackend(Backend):
         with self._begin_transaction(_begin_snapshot) as session:
             yield _PostgresSnapshot(session.connection, self._address)
             if session.pid == os.getpid():
-                with errors_without_effect(self._address):
+                with convert_read_errors(self._address):
                     session.connection.execute("COMMIT")
 
     def _run_query(self, query: Callable[[Connection], T]) -> T:
         """Run a query; a broken connection is replaced once, because a read changes nothing."""
 
         def attempt() -> T:
-            with self._pool.lease() as session, statement_errors(self._address):
+            with self._pool.lease() as session, convert_statement_errors(self._address):
                 return query(session.connection)
 
-        return self._repeat_once(attempt)
+        return self._retry_read_once(attempt)
 
-    def _repeat_once(self, attempt: Callable[[], T]) -> T:
+    def _retry_read_once(self, attempt: Callable[[], T]) -> T:
         """Do what changes nothing; if the connection breaks, once more on another one."""
         try:
             return attempt()
         except OutcomeUnknownError:
             self._pool.clear()  # the server has restarted: none of the idle connections is alive
-        with errors_without_effect(self._address):
+        with convert_read_errors(self._address):
             return attempt()
 
     # --- commits ------------------------------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ class PostgresBackend(Backend):
         begun = Moment.of(self._environment.clock)
         try:
             with self._pool.lease() as session:
-                self._sweep_sessions(session)
+                self._delete_dead_sessions(session)
                 base = session.versions.take(len(group.commits))
                 arguments = group.arguments(VersionSource.session_of(base), base)
                 query = _SQL["commit_group"]
@@ -211,7 +211,7 @@ class PostgresBackend(Backend):
                 elif wanted is not None:
                     query = _SQL["commit_and_read"]
                     arguments.append(wanted)
-                with statement_errors(self._address):
+                with convert_statement_errors(self._address):
                     try:
                         rows = session.connection.execute(query, arguments, binary=True).fetchall()
                     except _COLLISIONS:
@@ -229,7 +229,7 @@ class PostgresBackend(Backend):
             outcomes = self._settle(base, group, begun)
             return None if outcomes is None else _GroupReply(outcomes)
 
-    def _sweep_sessions(self, session: Session) -> None:
+    def _delete_dead_sessions(self, session: PostgresSession) -> None:
         """Remove the sessions of dead connections now and then: not before a read, which must not need to write."""
         if session.is_new and self._environment.chance.happens(_SWEEP_SHARE):
             with suppress(psycopg.Error):  # others will do it; and if the connection broke, the next call tells
@@ -250,7 +250,7 @@ class PostgresBackend(Backend):
 
         def ask() -> list[int] | None:
             # A new connection: a locked transaction keeps its place in the pool, and others may have all the rest.
-            with statement_errors(self._address), connect(self._address) as connection:
+            with convert_statement_errors(self._address), connect(self._address) as connection:
                 row = connection.execute(_SQL["settle"], last).fetchone()
             assert row is not None, "an upsert returns a row"
             status: list[int] | None = row[0]
@@ -262,7 +262,7 @@ class PostgresBackend(Backend):
     def make_durable(self) -> None:
         """Commit a small write, and wait until the server has flushed its log up to this commit."""
         version = VersionSource(self._environment.ids).take(1)
-        with errors_without_effect(self._address):
+        with convert_read_errors(self._address):
             self._run_query(
                 lambda connection: connection.execute(
                     _SQL["make_durable"], (VersionSource.session_of(version), version)
@@ -281,19 +281,19 @@ class PostgresBackend(Backend):
             session.reset()
 
     @contextmanager
-    def _begin_transaction(self, begin: Callable[[Connection], object]) -> Iterator[Session]:
+    def _begin_transaction(self, begin: Callable[[Connection], object]) -> Iterator[PostgresSession]:
         """Lend a connection with an open transaction; a broken one is replaced once, because nothing has happened."""
         with ExitStack() as loan:
 
-            def attempt() -> Session:
+            def attempt() -> PostgresSession:
                 with ExitStack() as tried:
                     session = tried.enter_context(self._pool.lease())
-                    with statement_errors(self._address):
+                    with convert_statement_errors(self._address):
                         begin(session.connection)
                     loan.enter_context(tried.pop_all())
                 return session
 
-            yield self._repeat_once(attempt)
+            yield self._retry_read_once(attempt)
 
     def close(self) -> None:
         self._pool.close()
@@ -302,7 +302,7 @@ class PostgresBackend(Backend):
 class _LockedPostgres:
     """A pessimistic transaction: several round trips, with locks held in between (paper 004, 2.3)."""
 
-    def __init__(self, backend: PostgresBackend, session: Session, address: PostgresAddress) -> None:
+    def __init__(self, backend: PostgresBackend, session: PostgresSession, address: PostgresAddress) -> None:
         self._backend = backend
         self._session = session
         self._address = address
@@ -315,7 +315,7 @@ class _LockedPostgres:
         return page_of_rows(self._fetch_rows(_SQL["scan"], (start, end, limit + 1)), limit, {})
 
     def _fetch_rows(self, query: bytes, arguments: tuple[object, ...]) -> list[tuple[Any, ...]]:
-        with errors_without_effect(self._address):  # the commit was not sent
+        with convert_read_errors(self._address):  # the commit was not sent
             try:
                 return self._session.connection.execute(query, arguments, binary=True).fetchall()
             except _COLLISIONS as error:
@@ -325,14 +325,14 @@ class _LockedPostgres:
         group = PostgresGroup.of([commit])
         base = self._session.versions.take(1)
         if not group.steps:
-            with errors_without_effect(self._address):
+            with convert_read_errors(self._address):
                 self._session.connection.execute("COMMIT")
             return group.outcomes([0], base)[0]
         arguments = group.arguments(VersionSource.session_of(base), base)
         begun = Moment.of(self._backend._environment.clock)
         row = self._fetch_rows(_SQL["commit_group"], tuple(arguments))[0]
         try:
-            with statement_errors(self._address):
+            with convert_statement_errors(self._address):
                 self._session.connection.execute("COMMIT")
         except OutcomeUnknownError as error:
             self._session.close()  # ends the transaction if the server still has it
@@ -351,11 +351,11 @@ class _PostgresSnapshot:
         self._address = address
 
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
-        with errors_without_effect(self._address):
+        with convert_read_errors(self._address):
             return _get_many(self._connection, keys) if keys else {}
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
-        with errors_without_effect(self._address):
+        with convert_read_errors(self._address):
             return _scan_range(self._connection, start, end, limit, guards)
 
 

@@ -25,7 +25,7 @@ from holdfast.errors import (
     UnavailableError,
 )
 from holdfast.runtime import SystemClock
-from holdfast.runtime.process import require_process
+from holdfast.runtime.process import require_same_process
 from holdfast.transactions.postgres.group import register_arrays
 from holdfast.transactions.registry import parse_connections, parse_query, split_url
 from holdfast.transactions.sql import load_queries, load_schema, require_schema
@@ -74,11 +74,11 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
             psycopg.OperationalError: the server has said nothing for too long; what it did is unknown.
             UnavailableError: another process has opened the connection; nothing is sent.
         """
-        require_process(self._pid)
-        return super().wait(_bound_waits(gen), *args, **options)
+        require_same_process(self._pid)
+        return super().wait(_limit_driver_waits(gen), *args, **options)
 
 
-def _bound_waits(gen: PQGen[T]) -> PQGen[T]:
+def _limit_driver_waits(gen: PQGen[T]) -> PQGen[T]:
     """Pass on what a generator of the driver waits for, until nothing has come for too long."""
     deadline_s = _CLOCK.elapsed_s() + _SILENCE_S
     try:
@@ -135,13 +135,13 @@ class PostgresAddress:
             raise InvalidRequestError(
                 "the URL of the database is not valid: write postgresql://user@host:port/database"
             ) from None
-        _check_schema(schema)
+        _check_schema_name(schema)
         host = f"{found.get('host', '')}:{found['port']}" if "port" in found else str(found.get("host", ""))
         where = f"postgresql://{host}/{found.get('dbname', '')}?schema={schema}"
         return PostgresAddress(plain, schema, where), connections
 
 
-def _check_schema(name: str) -> None:
+def _check_schema_name(name: str) -> None:
     if not 0 < len(name.encode()) <= _LONGEST_NAME_BYTES or "\0" in name:
         raise InvalidRequestError(
             f"a schema's name has 1 to {_LONGEST_NAME_BYTES} bytes: choose another one", schema=name
@@ -165,7 +165,7 @@ def connect(address: PostgresAddress) -> Connection:
         **given,
         "options": f"{_BOUNDS} {given.get('options') or ''} {_MEANING}",
     }
-    with connection_errors(address):
+    with convert_connection_errors(address):
         connection = Connection.connect(
             autocommit=True,
             prepare_threshold=0,  # the few statements of a database are worth preparing at once
@@ -173,14 +173,14 @@ def connect(address: PostgresAddress) -> Connection:
         )
         try:
             register_arrays(connection)
-            connection.execute(_set_up(connection).format(sql.Identifier(address.schema)), prepare=False)
+            connection.execute(_make_setup_statement(connection).format(sql.Identifier(address.schema)), prepare=False)
         except BaseException:
             connection.close()
             raise
         return connection
 
 
-def _set_up(connection: Connection) -> sql.SQL:
+def _make_setup_statement(connection: Connection) -> sql.SQL:
     has_limit = connection.info.server_version >= _HAS_TRANSACTION_TIMEOUT
     return sql.SQL("SET search_path TO {}; SET transaction_timeout TO 0" if has_limit else "SET search_path TO {}")
 
@@ -199,7 +199,7 @@ def prepare_database(address: PostgresAddress, *, create: bool) -> None:
     scripts = load_schema("holdfast.transactions.postgres")
     connection = connect(address)
     try:
-        with statement_errors(address):
+        with convert_statement_errors(address):
             if _fetch_value(connection, "may_use_schema", address.schema) is False:  # what is in it could not be seen
                 raise AccessDeniedError(
                     "the user may not use the schema: grant USAGE on it, and the rights on its tables",
@@ -255,7 +255,7 @@ _REFUSALS: Mapping[str, tuple[type[HoldfastError], str]] = {
 
 
 @contextmanager
-def connection_errors(address: PostgresAddress) -> Iterator[None]:
+def convert_connection_errors(address: PostgresAddress) -> Iterator[None]:
     """Raise errors of a connection attempt in a ``with`` block as Holdfast's. Nothing has happened in the database."""
     try:
         yield
@@ -264,7 +264,7 @@ def connection_errors(address: PostgresAddress) -> Iterator[None]:
         kind, message = next(
             (meant for words, meant in _REFUSALS.items() if re.search(words, text)), _classify_attempt_error(error)
         )
-        raise kind(message, database=address.where, **_rejected_user(error)) from error
+        raise kind(message, database=address.where, **_find_rejected_user(error)) from error
 
 
 def _classify_attempt_error(error: psycopg.Error) -> tuple[type[HoldfastError], str]:
@@ -273,7 +273,7 @@ def _classify_attempt_error(error: psycopg.Error) -> tuple[type[HoldfastError], 
     return UnavailableError, _UNREACHABLE
 
 
-def _rejected_user(error: psycopg.Error) -> dict[str, str]:
+def _find_rejected_user(error: psycopg.Error) -> dict[str, str]:
     """Return the user that the server rejects: without one in the URL, libpq takes that of the process."""
     found = re.search(r'(?:user|role) "([^"]+)"', str(error))
     return {} if found is None else {"user": found[1]}
@@ -301,7 +301,7 @@ _ANSWERS: Mapping[type[psycopg.Error], tuple[type[HoldfastError], str]] = {
 
 
 @contextmanager
-def statement_errors(address: PostgresAddress) -> Iterator[None]:
+def convert_statement_errors(address: PostgresAddress) -> Iterator[None]:
     """Convert the errors of statements in a ``with`` block into Holdfast's.
 
     An error that the server returned has ended the transaction without effect. Only if the connection broke is the
@@ -327,10 +327,10 @@ def statement_errors(address: PostgresAddress) -> Iterator[None]:
 
 
 @contextmanager
-def errors_without_effect(address: PostgresAddress) -> Iterator[None]:
+def convert_read_errors(address: PostgresAddress) -> Iterator[None]:
     """Convert errors of statements that change no records; a broken connection becomes an `UnavailableError`."""
     try:
-        with statement_errors(address):
+        with convert_statement_errors(address):
             yield
     except OutcomeUnknownError as error:
         raise UnavailableError("the database went away: repeat later", database=address.where) from error

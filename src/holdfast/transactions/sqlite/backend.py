@@ -22,18 +22,18 @@ from urllib.parse import unquote
 
 from holdfast.errors import HoldfastError, InvalidRequestError, OutcomeUnknownError
 from holdfast.runtime import Clock, Environment, SystemClock
-from holdfast.runtime.process import require_process
+from holdfast.runtime.process import require_same_process
 from holdfast.transactions.base import Backend, Commit, Outcome, Record, ScanPage
 from holdfast.transactions.registry import parse_known_options, public_url, split_url
 from holdfast.transactions.sql import load_queries, page_of_rows, records_of_rows
-from holdfast.transactions.sqlite.connections import Connections
+from holdfast.transactions.sqlite.connections import SqliteConnectionPool
 from holdfast.transactions.sqlite.file import (
     connect,
+    convert_sqlite_errors,
     file_error,
     flush_file,
     migrate_schema,
     require_file,
-    sqlite_errors,
 )
 from holdfast.transactions.validation import (
     Step,
@@ -83,8 +83,8 @@ def prepare_file(path: str, *, create: bool, clock: Clock | None = None) -> None
         raise
     except (OSError, ValueError) as error:  # ValueError: the path contains a NUL character
         raise file_error(error, "the database file cannot be opened: check its path and its rights", path) from error
-    connections = Connections(path, lambda: connect(path), clock or SystemClock())  # no fork while it is open
-    with sqlite_errors(path):
+    connections = SqliteConnectionPool(path, lambda: connect(path), clock or SystemClock())  # no fork while it is open
+    with convert_sqlite_errors(path):
         try:
             with connections.writer() as connection:
                 migrate_schema(connection, path, create=create)
@@ -112,7 +112,7 @@ class SqliteBackend(Backend):
         self._synchronous = synchronous
         self._timeout_s = timeout_s
         self._versions = VersionSource(environment.ids)
-        self._connections = Connections(path, self._connect, environment.clock)
+        self._connections = SqliteConnectionPool(path, self._connect, environment.clock)
 
     # --- reads --------------------------------------------------------------------------------------------------------
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
@@ -133,7 +133,7 @@ class SqliteBackend(Backend):
     # --- commits ------------------------------------------------------------------------------------------------------
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
         steps = steps_of_group(commits)
-        with self._write_lock() as writer:
+        with self._hold_write_lock() as writer:
             result = self._apply_group(writer, commits, steps)
             return list(result.outcomes)
 
@@ -141,7 +141,7 @@ class SqliteBackend(Backend):
         self, writer: sqlite3.Connection, commits: Sequence[Commit], steps: Sequence[Step]
     ) -> ValidationResult:
         base = self._versions.take(len(commits))
-        seen = _get_locked(writer, steps)
+        seen = _read_records_for_steps(writer, steps)
         counts = {
             (call, index): writer.execute(_SQL["count"], (one.start, one.end, one.count + 1)).fetchone()[0]
             for call, commit in enumerate(commits)
@@ -156,15 +156,15 @@ class SqliteBackend(Backend):
         if None in changes.values():
             writer.executemany(_SQL["delete"], ((key,) for key, one in changes.items() if one is None))
         # A transaction that changed nothing is committed as well: it costs no flush, and ends the lock.
-        with sqlite_errors(self._path, commits=True):
+        with convert_sqlite_errors(self._path, commits=True):
             writer.execute("COMMIT")
-        self._check_committed()
+        self._check_file_after_commit()
         return result
 
-    def _check_committed(self) -> None:
+    def _check_file_after_commit(self) -> None:
         """Check that a commit went to the file that is still there."""
         try:
-            self._connections.check_file()
+            self._connections.require_same_file()
         except HoldfastError as error:
             raise OutcomeUnknownError(
                 "the database file was removed or replaced during the commit: restore it, or open the namespace again; "
@@ -175,7 +175,7 @@ class SqliteBackend(Backend):
     @contextmanager
     def begin_locked_transaction(self) -> Iterator[_LockedSqlite]:
         """Begin a transaction that holds the write lock of the whole file until it ends: SQLite has no smaller lock."""
-        with self._write_lock() as writer:
+        with self._hold_write_lock() as writer:
             yield _LockedSqlite(self, writer)
 
     def make_durable(self) -> None:
@@ -197,18 +197,18 @@ class SqliteBackend(Backend):
 
     @contextmanager
     def _lend_reader(self) -> Iterator[sqlite3.Connection]:
-        with sqlite_errors(self._path), self._connections.reader() as reader:
+        with convert_sqlite_errors(self._path), self._connections.reader() as reader:
             yield reader
 
     @contextmanager
-    def _write_lock(self) -> Iterator[sqlite3.Connection]:
+    def _hold_write_lock(self) -> Iterator[sqlite3.Connection]:
         """Take this caller's turn and SQLite's write lock. The block commits, else it is rolled back."""
         turn = self._connections.queue().turn(self._clock, self._timeout_s)
-        with turn, sqlite_errors(self._path), self._connections.writer() as writer:
+        with turn, convert_sqlite_errors(self._path), self._connections.writer() as writer:
             pid = os.getpid()
             writer.execute("BEGIN IMMEDIATE")
             try:
-                self._connections.check_file()  # the file may have been replaced while this call waited
+                self._connections.require_same_file()  # the file may have been replaced while this call waited
                 yield writer
             finally:
                 if pid == os.getpid() and writer.in_transaction:
@@ -224,11 +224,11 @@ class _SqliteSnapshot:
         self._pid = os.getpid()
 
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
-        require_process(self._pid)
+        require_same_process(self._pid)
         return _get_many(self._connection, list(keys))
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
-        require_process(self._pid)
+        require_same_process(self._pid)
         return _scan_range(self._connection, start, end, limit, list(guards))
 
 
@@ -243,11 +243,11 @@ class _LockedSqlite(_SqliteSnapshot):
         return self.get_many(keys)
 
     def apply(self, commit: Commit) -> Outcome:
-        require_process(self._pid)
+        require_same_process(self._pid)
         return self._backend._apply_group(self._connection, [commit], steps_of_group([commit])).outcomes[0]
 
 
-def _get_locked(writer: sqlite3.Connection, steps: Sequence[Step]) -> dict[bytes, Record]:
+def _read_records_for_steps(writer: sqlite3.Connection, steps: Sequence[Step]) -> dict[bytes, Record]:
     """Return the records of steps, under the write lock; with their values only if something is added to them."""
     counters = {step.key for step in steps if step.kind is StepKind.ADD}
     seen = _get_many(writer, [key for key, _ in groupby(steps, _KEY) if key not in counters], "get_version")
@@ -260,15 +260,15 @@ def _get_locked(writer: sqlite3.Connection, steps: Sequence[Step]) -> dict[bytes
 def _get_many(connection: sqlite3.Connection, keys: list[bytes], query: str = "get") -> dict[bytes, Record]:
     """Return the records that exist, as they were at one moment."""
     if len(keys) <= _KEYS_PER_QUERY:
-        return _get_some(connection, keys, query)
+        return _get_in_one_statement(connection, keys, query)
     with _hold_snapshot(connection, wanted=not connection.in_transaction):
         found: dict[bytes, Record] = {}
         for start in range(0, len(keys), _KEYS_PER_QUERY):
-            found.update(_get_some(connection, keys[start : start + _KEYS_PER_QUERY], query))
+            found.update(_get_in_one_statement(connection, keys[start : start + _KEYS_PER_QUERY], query))
         return found
 
 
-def _get_some(connection: sqlite3.Connection, keys: list[bytes], query: str) -> dict[bytes, Record]:
+def _get_in_one_statement(connection: sqlite3.Connection, keys: list[bytes], query: str) -> dict[bytes, Record]:
     """Read records in one statement, which sees one snapshot; the driver caches the statements."""
     # At once: a cursor that an error keeps would keep the file open.
     return records_of_rows(connection.execute(_query_for_keys(query, len(keys)), keys).fetchall())

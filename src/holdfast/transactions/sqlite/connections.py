@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 
 from holdfast.errors import NotFoundError, UnavailableError
 from holdfast.runtime import Clock
-from holdfast.runtime.process import Fork, keep_inherited, watch_forks
+from holdfast.runtime.process import ForkInProgress, keep_inherited_connections_alive, register_fork_listener
 from holdfast.transactions.sqlite.file import file_error
 from holdfast.transactions.sqlite.ticket_queue import TicketQueue
 
@@ -22,12 +22,12 @@ _FORK_STEP_S = 0.001
 _LONGEST_FORK_S = 60.0
 """How long others wait for a fork. It may have to wait for several databases."""
 
-_every: weakref.WeakValueDictionary[int, Connections] = weakref.WeakValueDictionary()
+_every: weakref.WeakValueDictionary[int, SqliteConnectionPool] = weakref.WeakValueDictionary()
 _cut: set[tuple[int, int]] = set()
 """The files, as device and inode, that this process may not use, because its parent used them at the fork."""
 
 
-class _Loan:
+class _ConnectionLoan:
     """A connection is lent, as long as this object exists: a forgotten walk gives it back when it is collected."""
 
     __slots__ = ("__weakref__", "pid", "thread")
@@ -37,7 +37,7 @@ class _Loan:
         self.pid = os.getpid()
 
 
-class Connections:
+class SqliteConnectionPool:
     """Lends this process's connections to an SQLite file: one that writes, and several that read.
 
     Guarantee: no connection is open while the process forks. SQLite records its locks in the memory of the process, so
@@ -57,21 +57,21 @@ class Connections:
         self._connect = connect
         self._clock = clock
         self._is_closed = False
-        self._born_under: list[Fork] = []
+        self._born_under: list[ForkInProgress] = []
         self._reset()
         _every[id(self)] = self
         with self._mutex:
-            self._born_under = watch_forks(self)  # until these are over, no connection is opened
+            self._born_under = register_fork_listener(self)  # until these are over, no connection is opened
             self._forks += self._born_under
 
     def _reset(self) -> None:
         self._mutex = threading.Lock()
-        self._loans: weakref.WeakValueDictionary[int, _Loan] = weakref.WeakValueDictionary()
+        self._loans: weakref.WeakValueDictionary[int, _ConnectionLoan] = weakref.WeakValueDictionary()
         self._readers: list[sqlite3.Connection] = []
         self._writers: list[sqlite3.Connection] = []  # one, unless it is in use
         self._file: tuple[int, int] | None = None
         self._queue: TicketQueue | None = None
-        self._forks: list[Fork] = []  # the latest
+        self._forks: list[ForkInProgress] = []  # the latest
 
     def queue(self) -> TicketQueue:
         """Return the queue in which this process waits for its turn to write."""
@@ -98,28 +98,28 @@ class Connections:
     def _lend_connection(self, idle: Callable[[], list[sqlite3.Connection]]) -> Iterator[sqlite3.Connection]:
         if self._is_closed:
             raise UnavailableError("the database is closed: open it again", path=self._path)
-        loan = _Loan()
+        loan = _ConnectionLoan()
         lent: list[sqlite3.Connection] = []
         is_good = False
         try:
             try:
-                self._borrow(loan)
+                self._register_loan(loan)
                 with self._mutex:
                     home = idle()
                     if home:
                         lent.append(home.pop())
-                self.check_file()
+                self.require_same_file()
                 if not lent:
                     lent.append(self._connect())
                 yield lent[0]
                 is_good = True
             finally:
-                self._take_back(loan, lent, home if is_good else None)
+                self._end_connection_loan(loan, lent, home if is_good else None)
         except BaseException:
-            self._take_back(loan, lent, None)  # the first call may have been interrupted
+            self._end_connection_loan(loan, lent, None)  # the first call may have been interrupted
             raise
 
-    def _borrow(self, loan: _Loan) -> None:
+    def _register_loan(self, loan: _ConnectionLoan) -> None:
         """Note that a connection is lent, unless another thread forks: then wait until it has."""
         deadline_s = self._clock.elapsed_s() + _LONGEST_FORK_S
         while True:
@@ -136,14 +136,16 @@ class Connections:
         """Return the ids of the threads to which connections are lent."""
         return [loan.thread for one in self._loans.valuerefs() if (loan := one()) is not None]
 
-    def _take_back(self, loan: _Loan, lent: list[sqlite3.Connection], home: list[sqlite3.Connection] | None) -> None:
+    def _end_connection_loan(
+        self, loan: _ConnectionLoan, lent: list[sqlite3.Connection], home: list[sqlite3.Connection] | None
+    ) -> None:
         """End a loan. Keep the connection for the next caller, unless it is broken, or `close` was called meanwhile.
 
         Takes no lock if there is no home. So it is when a collection of garbage ends a walk: its thread may have the
         lock.
         """
         if loan.pid != os.getpid():
-            keep_inherited(*lent)
+            keep_inherited_connections_alive(*lent)
             return
         if home is not None:
             with self._mutex:
@@ -153,7 +155,7 @@ class Connections:
             lent.pop().close()
         self._loans.pop(id(loan), None)
 
-    def check_file(self) -> None:
+    def require_same_file(self) -> None:
         """Check that the path still leads to the file that is open: commits to a removed file would be lost.
 
         Runs whenever a connection is lent, and again when a commit has waited for its turn.
@@ -182,9 +184,9 @@ class Connections:
     def close(self) -> None:
         """Close all connections; those that are lent are closed when they come back. May be called twice."""
         self._is_closed = True
-        loan = _Loan()  # no fork while a connection is being closed
+        loan = _ConnectionLoan()  # no fork while a connection is being closed
         try:
-            self._borrow(loan)
+            self._register_loan(loan)
             with self._mutex:
                 homes = self._readers, self._writers
                 self._readers, self._writers = [], []
@@ -194,7 +196,7 @@ class Connections:
         finally:
             self._loans.pop(id(loan), None)
 
-    def before_fork(self, fork: Fork) -> bool:
+    def before_fork(self, fork: ForkInProgress) -> bool:
         """Close all connections, and keep other threads from opening one until the fork is over.
 
         Returns:
@@ -224,7 +226,7 @@ class Connections:
         """
         if not is_ready and self._file is not None and all(fork.is_over for fork in self._born_under):
             _cut.add(self._file)
-        keep_inherited(*self._readers, *self._writers)
+        keep_inherited_connections_alive(*self._readers, *self._writers)
         self._reset()
 
 

@@ -64,7 +64,7 @@ def require_file(file: Path, *, create: bool) -> None:
     if file.is_dir():
         raise InvalidRequestError("the database is a file, and this is a directory: add a file name", path=str(file))
     if file.exists():
-        _require_one_name(file)
+        _require_single_file_name(file)
         return
     if str(file.parent) == file.anchor:  # a mistake: elsewhere, what follows three slashes is a relative path
         raise InvalidRequestError(
@@ -79,7 +79,7 @@ def require_file(file: Path, *, create: bool) -> None:
     file.touch()
 
 
-def _require_one_name(file: Path) -> None:
+def _require_single_file_name(file: Path) -> None:
     """Check that every process that opens the file finds the same log: else each would see its own commits alone.
 
     Symbolic links are no other names: SQLite follows them.
@@ -123,13 +123,13 @@ def migrate_schema(connection: sqlite3.Connection, path: str, *, create: bool) -
         create: whether to create the tables if there are none.
     """
     scripts = load_schema("holdfast.transactions.sqlite")
-    is_present = _check_version(connection, len(scripts), path, create=create) == len(scripts)
+    is_present = _check_schema_version(connection, len(scripts), path, create=create) == len(scripts)
     _use_write_ahead_log(connection, is_needed=not is_present)
     if is_present:
         return
     connection.execute("BEGIN IMMEDIATE")  # another process may be migrating
     try:
-        found = _check_version(connection, len(scripts), path, create=create)
+        found = _check_schema_version(connection, len(scripts), path, create=create)
         for number, script in enumerate(scripts[found:], found + 1):
             for statement in script.split(";\n"):
                 connection.execute(statement)
@@ -155,7 +155,7 @@ def _use_write_ahead_log(connection: sqlite3.Connection, *, is_needed: bool) -> 
             raise
 
 
-def _check_version(connection: sqlite3.Connection, present: int, path: str, *, create: bool) -> int:
+def _check_schema_version(connection: sqlite3.Connection, present: int, path: str, *, create: bool) -> int:
     """Return the version of the schema; refuse, without a change, what is not ours. Other programs count theirs too."""
     tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     columns = {column[1] for column in connection.execute("PRAGMA table_info(records)")}
@@ -192,7 +192,7 @@ _ERRORS: dict[int, tuple[type[HoldfastError], str]] = {
 
 
 @contextmanager
-def sqlite_errors(path: str, *, commits: bool = False) -> Iterator[None]:
+def convert_sqlite_errors(path: str, *, commits: bool = False) -> Iterator[None]:
     """Convert SQLite's errors in a ``with`` block into Holdfast's.
 
     Each error ends the transaction without effect, except an I/O error of the commit statement: whether the commit is

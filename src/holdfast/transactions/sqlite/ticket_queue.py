@@ -17,8 +17,8 @@ from contextlib import contextmanager, suppress
 
 from holdfast.errors import UnavailableError
 from holdfast.runtime import Clock
-from holdfast.runtime.process import RenewedOnFork
-from holdfast.transactions.pool import Permits
+from holdfast.runtime.process import ForkAwareObject
+from holdfast.transactions.pool import FairSemaphore
 from holdfast.transactions.sqlite.file import file_error
 
 _COUNTER_BYTES = 8
@@ -43,7 +43,7 @@ class TicketQueue:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._permits = Permits(1)
+        self._permits = FairSemaphore(1)
         self._passed = 0  # tickets below this one are not waited for
         self._latest = -1  # the ticket that this process has had last
 
@@ -57,14 +57,14 @@ class TicketQueue:
         """
         return _QUEUES.of(path)
 
-    def abandon(self) -> None:
+    def close_without_waiting(self) -> None:
         """Close the file without waiting: in a forked child, which holds no lock of it, or if the file was deleted."""
         descriptor, self._descriptor = self._descriptor, -1
         with suppress(OSError):
             os.close(descriptor)
 
     @property
-    def is_deleted(self) -> bool:
+    def is_file_deleted(self) -> bool:
         """Return whether the file was deleted, and no thread is in the queue."""
         return not self._permits.count_holders() and os.fstat(self._descriptor).st_nlink == 0
 
@@ -142,7 +142,7 @@ class TicketQueue:
 
         if self._passed > ticket:
             self._passed = 0  # the queue has started anew
-        if not self._wait_until(lambda: self._are_tickets_gone(self._passed, ticket), clock, deadline_s, step_s):
+        if not self._wait_until(lambda: self._are_tickets_released(self._passed, ticket), clock, deadline_s, step_s):
             self._passed = ticket  # one of them is that of a stopped process
 
     def _read_counter(self, position: int) -> int:
@@ -156,7 +156,7 @@ class TicketQueue:
             return False
         return True
 
-    def _are_tickets_gone(self, first: int, end: int) -> bool:
+    def _are_tickets_released(self, first: int, end: int) -> bool:
         """Check whether all tickets from the first up to the end are gone: then their bytes can be locked."""
         if first >= end:
             return True
@@ -187,7 +187,7 @@ def _encode_counters(following: int, served: int) -> bytes:
     return following.to_bytes(_COUNTER_BYTES, "big") + served.to_bytes(_COUNTER_BYTES, "big")
 
 
-class _ProcessQueues(RenewedOnFork):
+class _ProcessQueues(ForkAwareObject):
     """The queues of this process, one for each file."""
 
     def __init__(self) -> None:
@@ -196,7 +196,7 @@ class _ProcessQueues(RenewedOnFork):
 
     def _renew(self) -> None:
         for queue in self._queues.values():
-            queue.abandon()
+            queue.close_without_waiting()
         self._lock = threading.Lock()
         self._queues = {}
 
@@ -206,8 +206,8 @@ class _ProcessQueues(RenewedOnFork):
                 found = self._queues.get(_file_identity(os.stat(path)))
                 if found is not None:
                     return found
-            for identity in [key for key, queue in self._queues.items() if queue.is_deleted]:
-                self._queues.pop(identity).abandon()
+            for identity in [key for key, queue in self._queues.items() if queue.is_file_deleted]:
+                self._queues.pop(identity).close_without_waiting()
             try:
                 descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
             except OSError as error:

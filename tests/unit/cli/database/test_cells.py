@@ -15,7 +15,7 @@ import pytest
 from holdfast.cli.database.rows import parse_json_row
 from holdfast.errors import HoldfastError
 from holdfast.records import Database, open_database
-from holdfast.records.keys import cell_key, dropped_key
+from holdfast.records.keys import cell_key, dropped_mark_key
 from holdfast.transactions.base import Commit
 from tests.patience import PATIENCE_S
 from tests.unit.cli.destinations import run
@@ -86,7 +86,7 @@ def test_a_table_is_dropped_for_good(db: Database, url: str, monkeypatch: pytest
 def test_what_a_crash_left_is_collected(db: Database, url: str) -> None:
     assert _printed("gc", url) == "nothing to delete\n"
     table = db.table("stock")
-    db.backend.commit(Commit(deletes=[table.key], puts={dropped_key(table.id): b""}))
+    db.backend.commit(Commit(deletes=[table.key], puts={dropped_mark_key(table.id): b""}))
     assert _printed("gc", url) == "deleted 3 records of what was dropped\n"
     assert json.loads(_printed("gc", url, "--json")) == {"url": url.partition("?")[0], "records": 0}
 

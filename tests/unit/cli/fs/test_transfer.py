@@ -23,7 +23,7 @@ from holdfast.cli.output import Output
 from holdfast.errors import HoldfastError, UnavailableError
 from holdfast.namespace import Namespace, open_namespace
 from holdfast.runtime import SystemIds
-from holdfast.stores.interceptors import InterceptedStore, Operation
+from holdfast.stores.interceptors import InterceptedStore, StoreOperation
 from holdfast.stores.registry import open_destination
 from tests.interceptors import Fault, FaultMode, Faulty
 from tests.patience import PATIENCE_S, wait_until
@@ -193,13 +193,13 @@ def test_an_interrupted_put_of_standard_input_leaves_nothing(tmp_path: Path, num
 def test_a_store_that_fails_leaves_no_file(ns: Namespace, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The blob cannot be completed: nothing is visible, and the command ends with the code for stores."""
     (here / "large").write_bytes(bytes(1000))
-    monkeypatch.setattr("holdfast.namespace.opening.open_destination", _failing(Operation.FILE_CLOSE))
+    monkeypatch.setattr("holdfast.namespace.opening.open_destination", _failing(StoreOperation.FILE_CLOSE))
     result = run_fs("put", "large", ":/large")
     assert (result.exit_code, shown(ns)) == (3, [])
     assert result.stderr == "error: injected fault: repeat later\n"
 
 
-def _failing(operation: Operation) -> object:
+def _failing(operation: StoreOperation) -> object:
     def opened(url: str, store_options: object = ()) -> object:
         found = open_destination(url)
         return replace(found, store=InterceptedStore(found.store, Faulty(Fault(FaultMode.FAIL, operation, times=99))))

@@ -25,7 +25,7 @@ from holdfast.commit.records import FileEntry, Totals
 from holdfast.commit.task import ATTEMPT_METADATA
 from holdfast.errors import CorruptDataError, NotFoundError, OutcomeUnknownError, UnavailableError
 from holdfast.runtime import ThreadRunner
-from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors import InterceptedStore, StoreCall, StoreOperation
 from tests.interceptors import FOR_EVER, Fault, FaultMode, Faulty, Recorder
 from tests.unit.commit.attempts import Before, faulty_context
 from tests.unit.commit.committer_jobs import Bucket
@@ -88,13 +88,13 @@ def test_a_failure_takes_all_back() -> None:
     """Scenario 11: the sixth of twelve completions fails: five files are deleted, seven uploads aborted."""
     bucket = Bucket("magic")
     sets, recorded = three_sets(bucket), Recorder()
-    faulty = Faulty(Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD, nth=6))
+    faulty = Faulty(Fault(FaultMode.FAIL, StoreOperation.COMPLETE_UPLOAD, nth=6))
     ctx = bucket.context(store=InterceptedStore(InterceptedStore(bucket.store, faulty), recorded))
     measure = Measure(ctx)
     with pytest.raises(UnavailableError, match="injected"):
         complete_all_uploads(measure, list(sets), sets.__getitem__)
-    deleted = [call.key for call in recorded.calls if call.operation is Operation.DELETE]
-    aborted = [call.key for call in recorded.calls if call.operation is Operation.ABORT_UPLOAD]
+    deleted = [call.key for call in recorded.calls if call.operation is StoreOperation.DELETE]
+    aborted = [call.key for call in recorded.calls if call.operation is StoreOperation.ABORT_UPLOAD]
     assert (len(deleted), len(aborted)) == (5, 7)
     assert {*deleted, *aborted} == {one.key for found in sets.values() for one in found.commits}
     assert bucket.visible() == {} and pending(bucket) == []
@@ -108,7 +108,7 @@ def test_a_failure_among_threads_takes_all_back() -> None:
     for nth in range(1, 13):
         bucket = Bucket("magic", runner=ThreadRunner(threads=4))
         sets = three_sets(bucket)
-        ctx = faulty_context(bucket, Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD, nth=nth))
+        ctx = faulty_context(bucket, Fault(FaultMode.FAIL, StoreOperation.COMPLETE_UPLOAD, nth=nth))
         with pytest.raises(UnavailableError, match="injected"):
             complete(ctx, sets)
         assert bucket.visible() == {} and pending(bucket) == []
@@ -120,9 +120,9 @@ def test_aborts_and_deletions_that_fail_do_not_hide_the_first_error() -> None:
     sets = three_sets(bucket)
     ctx = faulty_context(
         bucket,
-        Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD, nth=6, error=CorruptDataError("the first error")),
-        Fault(FaultMode.FAIL, Operation.ABORT_UPLOAD, times=FOR_EVER),
-        Fault(FaultMode.FAIL, Operation.DELETE, times=FOR_EVER),
+        Fault(FaultMode.FAIL, StoreOperation.COMPLETE_UPLOAD, nth=6, error=CorruptDataError("the first error")),
+        Fault(FaultMode.FAIL, StoreOperation.ABORT_UPLOAD, times=FOR_EVER),
+        Fault(FaultMode.FAIL, StoreOperation.DELETE, times=FOR_EVER),
     )
     with pytest.raises(CorruptDataError, match="the first error"):
         complete(ctx, sets)
@@ -134,8 +134,8 @@ def test_taking_back_a_file_that_is_gone_is_no_error() -> None:
     bucket = Bucket("magic")
     sets = three_sets(bucket)
     gone = sets["set0"].commits[0].key
-    remove = Before(Operation.DELETE, lambda: bucket.store.delete(gone))
-    faulty = Faulty(Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD, nth=2))
+    remove = Before(StoreOperation.DELETE, lambda: bucket.store.delete(gone))
+    faulty = Faulty(Fault(FaultMode.FAIL, StoreOperation.COMPLETE_UPLOAD, nth=2))
     ctx = bucket.context(store=InterceptedStore(InterceptedStore(bucket.store, faulty), remove))
     with pytest.raises(UnavailableError):
         complete(ctx, sets)
@@ -145,7 +145,7 @@ def test_taking_back_a_file_that_is_gone_is_no_error() -> None:
 def test_without_revert_everything_stays_and_can_be_done_again() -> None:
     bucket = Bucket("magic")
     sets = three_sets(bucket)
-    ctx = faulty_context(bucket, Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD, nth=6))
+    ctx = faulty_context(bucket, Fault(FaultMode.FAIL, StoreOperation.COMPLETE_UPLOAD, nth=6))
     with pytest.raises(UnavailableError):
         complete_all_uploads(Measure(ctx), list(sets), sets.__getitem__, revert=False)
     assert len(bucket.visible()) == 5 and len(pending(bucket)) == 7
@@ -188,7 +188,7 @@ def test_lost_replies_are_settled() -> None:
     """A completion whose reply was lost had its effect: the file is visible, and it is the upload's own."""
     bucket = Bucket("magic")
     sets = three_sets(bucket)
-    ctx = faulty_context(bucket, Fault(FaultMode.LOST_REPLY, Operation.COMPLETE_UPLOAD, times=FOR_EVER))
+    ctx = faulty_context(bucket, Fault(FaultMode.LOST_REPLY, StoreOperation.COMPLETE_UPLOAD, times=FOR_EVER))
     assert complete(ctx, sets).totals.files == 12
     assert len(bucket.visible()) == 12
 
@@ -198,7 +198,7 @@ def test_two_transient_failures_of_a_completion_are_survived() -> None:
     bucket = Bucket("magic")
     sets = three_sets(bucket)
     unknown = OutcomeUnknownError("injected: it may have happened")
-    ctx = faulty_context(bucket, Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD, nth=3, times=2, error=unknown))
+    ctx = faulty_context(bucket, Fault(FaultMode.FAIL, StoreOperation.COMPLETE_UPLOAD, nth=3, times=2, error=unknown))
     assert complete(ctx, sets).totals.files == 12
 
 
@@ -209,8 +209,10 @@ def test_a_completion_that_nobody_confirms_is_taken_back(done: bool) -> None:
     sets = three_sets(bucket)
     last = sets["set2"].commits[3]
     unknown = OutcomeUnknownError("injected: it may have happened")
-    late = Before(Operation.ABORT_UPLOAD, lambda: done and complete_plainly(bucket, last))
-    faulty = Faulty(Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD, key="*day=2/f3", times=FOR_EVER, error=unknown))
+    late = Before(StoreOperation.ABORT_UPLOAD, lambda: done and complete_plainly(bucket, last))
+    faulty = Faulty(
+        Fault(FaultMode.FAIL, StoreOperation.COMPLETE_UPLOAD, key="*day=2/f3", times=FOR_EVER, error=unknown)
+    )
     ctx = bucket.context(store=InterceptedStore(InterceptedStore(bucket.store, faulty), late))
     with pytest.raises(OutcomeUnknownError, match="unknown whether"):
         complete(ctx, sets)
@@ -238,7 +240,7 @@ def test_abort(abort: str) -> None:
     """Idempotent; what cannot be loaded or aborted does not stop the rest."""
     bucket = Bucket("magic")
     sets = three_sets(bucket)
-    measure = Measure(faulty_context(bucket, Fault(FaultMode.FAIL, Operation.ABORT_UPLOAD, nth=2)))
+    measure = Measure(faulty_context(bucket, Fault(FaultMode.FAIL, StoreOperation.ABORT_UPLOAD, nth=2)))
     run: Callable[[Measure], int] = {
         "all": lambda measure: abort_all_uploads(measure, (one for found in sets.values() for one in found.commits)),
         "sets": lambda measure: abort_pendingsets(measure, ["gone", *sets], lambda name: load_or_fail(sets, name)),
@@ -281,7 +283,7 @@ def test_listed_uploads_are_aborted_in_at_most_three_rounds(outlived: int, left:
 
     def outlive(call: StoreCall, proceed: Callable[[], T]) -> T | None:
         nonlocal calls
-        if call.operation is Operation.ABORT_UPLOAD:
+        if call.operation is StoreOperation.ABORT_UPLOAD:
             calls += 1
             if calls <= outlived:
                 return None

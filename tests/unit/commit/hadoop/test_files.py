@@ -16,7 +16,7 @@ from holdfast.commit.hadoop.files import (
 )
 from holdfast.errors import NotFoundError, OutcomeUnknownError, PreconditionError, UnsupportedError
 from holdfast.stores.base import MultipartLimits
-from holdfast.stores.interceptors import InterceptedStore, Operation
+from holdfast.stores.interceptors import InterceptedStore, StoreOperation
 from holdfast.stores.memory import MemoryStore
 from tests.interceptors import FOR_EVER, Fault, FaultMode, Faulty, Recorder
 from tests.unit.commit.committer_jobs import Bucket
@@ -58,7 +58,7 @@ def test_a_file_moves_and_replaces(kind: str) -> None:
 @pytest.mark.parametrize("kind", STORES)
 def test_a_lost_reply_of_a_move_is_settled(kind: str) -> None:
     """The second attempt finds no source: the target shows that the first one had its effect."""
-    for operation in (Operation.RENAME, Operation.COPY, Operation.DELETE):
+    for operation in (StoreOperation.RENAME, StoreOperation.COPY, StoreOperation.DELETE):
         store = make_store(kind)
         put(store, "a/x")
         move_file(context(store, Fault(FaultMode.LOST_REPLY, operation)), "a/x", "b/x")
@@ -68,7 +68,7 @@ def test_a_lost_reply_of_a_move_is_settled(kind: str) -> None:
 def test_a_move_that_nobody_confirms() -> None:
     store = make_store("directories")
     put(store, "a/x")
-    unknown = Fault(FaultMode.FAIL, Operation.RENAME, times=FOR_EVER, error=OutcomeUnknownError("no reply"))
+    unknown = Fault(FaultMode.FAIL, StoreOperation.RENAME, times=FOR_EVER, error=OutcomeUnknownError("no reply"))
     with pytest.raises(OutcomeUnknownError):
         move_file(context(store, unknown), "a/x", "b/x")
     assert keys(store) == {"a/x": b"a/x"}
@@ -96,7 +96,7 @@ def test_a_directory_is_renamed_in_one_call_where_the_store_has_it() -> None:
     store, recorded = make_store("directories"), Recorder()
     put(store, "a/x", "a/y")
     move_dir(Bucket("file-v1").context(store=InterceptedStore(store, recorded)), "a", "b")
-    assert recorded.counts() == {Operation.RENAME_DIR: 1}
+    assert recorded.counts() == {StoreOperation.RENAME_DIR: 1}
 
 
 def test_a_directory_does_not_replace_another_in_one_step() -> None:
@@ -110,7 +110,7 @@ def test_a_directory_does_not_replace_another_in_one_step() -> None:
 def test_a_lost_reply_of_a_directory_is_settled() -> None:
     store = make_store("directories")
     put(store, "a/x")
-    move_dir(context(store, Fault(FaultMode.LOST_REPLY, Operation.RENAME_DIR)), "a", "b")
+    move_dir(context(store, Fault(FaultMode.LOST_REPLY, StoreOperation.RENAME_DIR)), "a", "b")
     assert set(keys(store)) == {"b/x"}
 
 
@@ -139,7 +139,7 @@ def test_deleting_page_by_page(kind: str) -> None:
         store.create_upload(HOME + path)
     ctx = Bucket("file-v1").context(store=InterceptedStore(store, recorded))
     delete_dir(ctx, "a", unfinished=False)
-    assert recorded.count(Operation.DELETE_MANY) == 2
+    assert recorded.count(StoreOperation.DELETE_MANY) == 2
     assert set(keys(store)) == {"ab/x"} and len(store.list_uploads_page("").uploads) == 2
     delete_dir(ctx, "a")
     assert [upload.key for upload in store.list_uploads_page("").uploads] == [HOME + "ab/pending"]

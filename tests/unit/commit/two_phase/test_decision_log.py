@@ -14,7 +14,7 @@ from holdfast.commit import TWO_PHASE, layout, recover, verify
 from holdfast.commit.two_phase.decision_log import decision_record_exists, find_decision, read_entry, read_log, trim_log
 from holdfast.errors import FencedError, OutcomeUnknownError
 from holdfast.stores.base import ObjectPage, ObjectStore
-from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors import InterceptedStore, StoreCall, StoreOperation
 from holdfast.versioned_log import LogView
 from tests.interceptors import Recorder, SimulatedCrash
 from tests.simulation.world import HOME, TASKS, At, World, run_job, run_tasks, start
@@ -93,7 +93,7 @@ def test_looking_at_a_log_that_was_never_trimmed_is_one_listing() -> None:
     world = grown(3)
     recorded = Recorder()
     read_log(world.context(store=InterceptedStore(world.store, recorded)))
-    assert recorded.count(Operation.LIST) == 1 and recorded.count(Operation.HEAD) == 0
+    assert recorded.count(StoreOperation.LIST) == 1 and recorded.count(StoreOperation.HEAD) == 0
 
 
 # --- what is retained is searched before anything is denied ---
@@ -164,7 +164,7 @@ class _HeldUp:
         self.seq = 0
 
     def __call__(self, call: StoreCall, proceed: Callable[[], T]) -> T:
-        if not self.seq and call.operation is Operation.PUT and "/log/" in call.key and call.key.endswith(".json"):
+        if not self.seq and call.operation is StoreOperation.PUT and "/log/" in call.key and call.key.endswith(".json"):
             self.seq = int(call.key.rpartition("/")[2].partition(".")[0])
             self._others()
         return proceed()
@@ -240,7 +240,7 @@ def test_a_driver_that_is_held_up_after_its_decision_learns_that_it_counts() -> 
 
     def hold_up(call: StoreCall, proceed: Callable[[], T]) -> T:
         done = proceed()
-        if not decided and call.operation is Operation.PUT and call.key.endswith(entry(2)):
+        if not decided and call.operation is StoreOperation.PUT and call.key.endswith(entry(2)):
             decided.append(True)
             for number in range(4):
                 run_job(ctx, f"other{number}", tasks=1)
@@ -258,5 +258,5 @@ def test_entries_are_trimmed_one_by_one() -> None:
     recorded = Recorder()
     ctx = world.context(store=InterceptedStore(world.store, recorded)).with_settings(log_retention_entries=2)
     trim_log(ctx, read_log(ctx))
-    gone = [call.key for call in recorded.calls if call.operation is Operation.DELETE]
+    gone = [call.key for call in recorded.calls if call.operation is StoreOperation.DELETE]
     assert gone == [f"{HOME}_holdfast/log/{entry(seq)}" for seq in range(1, 7)]

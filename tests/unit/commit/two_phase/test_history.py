@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from holdfast.commit import TWO_PHASE, Kind, read_history, recover, verify
-from holdfast.stores.interceptors import Operation
+from holdfast.stores.interceptors import StoreOperation
 from tests.interceptors import Fault, FaultMode, SimulatedCrash
 from tests.simulation.world import TASKS, World, run_tasks, start
 
 
 def test_unfinished_job_is_a_problem_and_history_tells_its_state() -> None:
     world = World("upload")
-    for operation, state in ((Operation.COMPLETE_UPLOAD, "decided"), (Operation.LIST_UPLOADS, "visible")):
+    for operation, state in ((StoreOperation.COMPLETE_UPLOAD, "decided"), (StoreOperation.LIST_UPLOADS, "visible")):
         job = start(world.context())
         messages = run_tasks(world.context(), job, "new")
         with pytest.raises(SimulatedCrash):

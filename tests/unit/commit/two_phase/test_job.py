@@ -26,7 +26,7 @@ from holdfast.errors import (
     UnsupportedError,
 )
 from holdfast.stores.base import Overwrite, Support, iter_objects
-from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors import InterceptedStore, StoreCall, StoreOperation
 from holdfast.stores.memory import MemoryStore
 from tests.interceptors import Fault, FaultMode, Recorder, SimulatedCrash, crash_at
 from tests.simulation.world import HOME, PUBLICATIONS, TASKS, World, expected, run_job, run_task, run_tasks, start
@@ -301,7 +301,7 @@ def test_why_a_job_was_not_decided_is_told_also_when_the_log_goes_meanwhile() ->
     messages = run_tasks(world.context(), job, "new")
 
     def refuse(call: StoreCall, proceed: Callable[[], Any]) -> Any:
-        if call.operation is Operation.PUT and "/committed-" in call.key:
+        if call.operation is StoreOperation.PUT and "/committed-" in call.key:
             for info in list(iter_objects(world.store, f"{HOME}_holdfast/log/")):
                 world.store.delete(info.key)
             raise AccessDeniedError("the policy forbids writing", key=call.key)
@@ -346,7 +346,7 @@ def test_why_a_manifest_is_missing(other: str) -> None:
     done: list[str] = []
 
     def end_first(call: StoreCall, proceed: Callable[[], Any]) -> Any:
-        if call.operation is Operation.GET and "/attempts/" in call.key and not done:
+        if call.operation is StoreOperation.GET and "/attempts/" in call.key and not done:
             done.append(call.key)
             if other == "driver":
                 assert TWO_PHASE.commit_job(world.context(), job, messages, TASKS).finished
@@ -384,7 +384,7 @@ def test_overwrite_of_foreign_files_spares_what_was_rewritten_meanwhile() -> Non
     world.store.put(f"{HOME}data.csv", b"first")
     job = start(world.context(), SaveMode.OVERWRITE)
     messages = run_tasks(world.context(), job, "new")
-    fault = Fault(FaultMode.CRASH_BEFORE, Operation.DELETE_MANY)
+    fault = Fault(FaultMode.CRASH_BEFORE, StoreOperation.DELETE_MANY)
     with pytest.raises(SimulatedCrash):
         TWO_PHASE.commit_job(world.context(fault), job, messages, TASKS)
     world.store.put(f"{HOME}data.csv", b"second")
@@ -453,7 +453,7 @@ def test_request_cost_of_a_job_commit() -> None:
             messages.append(attempt.commit())
     recorded = Recorder()
     TWO_PHASE.commit_job(world.context(store=InterceptedStore(world.store, recorded)), job, messages, 200)
-    assert recorded.count(Operation.COMPLETE_UPLOAD) == 1000
+    assert recorded.count(StoreOperation.COMPLETE_UPLOAD) == 1000
     assert len(recorded.calls) <= 1200
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.commit.two_phase.pending_uploads import LiveJobs
 from holdfast.errors import AccessDeniedError
-from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors import InterceptedStore, StoreCall, StoreOperation
 from tests.simulation.world import HOME, World, start
 
 T = TypeVar("T")
@@ -19,7 +19,7 @@ def denied(world: World, *folders: str) -> LiveJobs:
     """Return a look-up whose credentials may not read the job records in these folders."""
 
     def deny(call: StoreCall, proceed: Callable[[], T]) -> T:
-        if call.operation is Operation.HEAD and call.key.partition("_holdfast/")[0] in folders:
+        if call.operation is StoreOperation.HEAD and call.key.partition("_holdfast/")[0] in folders:
             raise AccessDeniedError("the policy forbids it", key=call.key)
         return proceed()
 

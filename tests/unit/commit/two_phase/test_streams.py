@@ -23,7 +23,7 @@ from holdfast.commit.two_phase.records import (
 from holdfast.commit.two_phase.streams import announce_stream_batch, plan_batch
 from holdfast.errors import ConflictError, InvalidRequestError, UnsupportedError
 from holdfast.stores.base import Capabilities, ObjectInfo, Overwrite, PutMode, Support, iter_objects
-from holdfast.stores.interceptors import InterceptedStore, Operation
+from holdfast.stores.interceptors import InterceptedStore, StoreOperation
 from holdfast.stores.memory import MemoryStore
 from tests.interceptors import Recorder
 from tests.simulation.world import HOME, World, run_job
@@ -107,7 +107,7 @@ def test_a_plan_writes_nothing_and_travels() -> None:
     run_job(world.context(), "old")
     seen = Recorder()
     plan = plan_batch(world.context(store=InterceptedStore(world.store, seen)), SaveMode.APPEND, {"format": "text"})
-    assert {call.operation for call in seen.calls} == {Operation.LIST, Operation.HEAD, Operation.GET}
+    assert {call.operation for call in seen.calls} == {StoreOperation.LIST, StoreOperation.HEAD, StoreOperation.GET}
     assert pickle.loads(pickle.dumps(plan)) == plan
     assert plan.job.base_seq == 1 and plan.job.stream is None
 

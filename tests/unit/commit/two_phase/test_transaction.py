@@ -26,7 +26,7 @@ from holdfast.commit.two_phase.roll_forward import commit_in_one_transaction, pl
 from holdfast.errors import CorruptDataError
 from holdfast.runtime import Environment, SystemClock, SystemIds, ThreadRunner
 from holdfast.stores.base import Create, Overwrite, PutMode, Require, RequireEmpty, iter_objects
-from holdfast.stores.interceptors import InterceptedStore, Operation
+from holdfast.stores.interceptors import InterceptedStore, StoreOperation
 from holdfast.stores.memory import MemoryStore
 from tests.interceptors import Recorder
 from tests.patience import PATIENCE_S
@@ -115,7 +115,7 @@ def test_the_transaction_contains_all_that_readers_and_recovery_look_at() -> Non
         Measure(ctx), _entry(job, 2, newest.token), read_log(ctx), files, ReplacementPlan()
     )
     assert winner is not None and winner.token == "mine" and report.job == job.job
-    [call] = [call for call in recorded.calls if call.operation is Operation.APPLY]
+    [call] = [call for call in recorded.calls if call.operation is StoreOperation.APPLY]
     paths = [key.removeprefix(HOME) for key in call.keys]
     assert paths[:2] == [log_entry_path(2), log_entry_path(1)], (
         "the entry, and the condition that the one before exists"

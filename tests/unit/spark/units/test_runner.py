@@ -28,9 +28,9 @@ from holdfast.errors import (
 from holdfast.records.database import Database, open_database
 from holdfast.runtime import Environment
 from holdfast.spark.units import runner
-from holdfast.spark.units.runner import report_changed_rows
+from holdfast.spark.units.runner import convert_changed_rows_errors
 from holdfast.spark.units.tasks import UnitsTask
-from holdfast.units.job_input import JobInput, survey_task
+from holdfast.units.job_input import JobInput, digest_task_units
 from holdfast.units.jobs import (
     MAP,
     WORK_LIST,
@@ -87,10 +87,10 @@ class _Driver:
         emit_to: str | None = None,
         reads: Callable[[], None] = lambda: None,
     ) -> JobReport:
-        job_input = JobInput([survey_task(map(encode_unit_id, (1, 2)), repeats=False)]) if kind == MAP else None
+        job_input = JobInput([digest_task_units(map(encode_unit_id, (1, 2)), repeats=False)]) if kind == MAP else None
 
         def prepare(job: Job) -> runner._PreparedJob:
-            with report_changed_rows(job):
+            with convert_changed_rows_errors(job):
                 reads()
             return runner._PreparedJob(tasks, job_input)
 
@@ -404,7 +404,7 @@ def test_a_work_list_goes_on_with_what_is_added_while_its_job_ends(
         db.create_table("t")
         items = open_work_list(db, "list", create=True)
         items.add("a")
-        late, end_job = ["b", "c"], runner.end_job
+        late, end_job = ["b", "c"], runner.commit_or_abort_job
 
         def end_later(*arguments: Any) -> object:
             if late:
@@ -454,4 +454,4 @@ def test_the_end_by_another_driver_counts_once_it_is_durable(monkeypatch: pytest
     database.keeps = False
     end_job(database, job, {}, environment)
     monkeypatch.setattr(database, "make_durable", lambda: database.forget(database.newest))
-    assert runner._report_of_others(database, job) is None
+    assert runner._find_report_by_others(database, job) is None

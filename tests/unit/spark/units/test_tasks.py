@@ -14,7 +14,7 @@ from holdfast.records.database import Database, open_database
 from holdfast.runtime import Environment
 from holdfast.spark.units import tasks
 from holdfast.spark.units.tasks import UnitsTask, open_database_for_task
-from holdfast.units.job_input import JobInput, survey_task
+from holdfast.units.job_input import JobInput, digest_task_units
 from holdfast.units.jobs import MAP, REDUCE, WORK_LIST, begin_job
 from holdfast.units.unit import UnitSettings, encode_unit_id
 from holdfast.units.work_list import find_work_list, open_work_list
@@ -36,7 +36,7 @@ def test_a_key_with_many_values_is_one_unit(monkeypatch: pytest.MonkeyPatch) -> 
         url="",
         job=job,
         run="run",
-        job_input=JobInput([survey_task(rows, repeats=True)]),
+        job_input=JobInput([digest_task_units(rows, repeats=True)]),
         settings=UnitSettings(),
         reads=None,
         is_reduce=True,
@@ -96,7 +96,7 @@ def test_a_task_that_begins_waits_for_the_database(tmp_path: Path, monkeypatch: 
             url=url,
             job=job,
             run="run",
-            job_input=JobInput([survey_task([encode_unit_id(1)], repeats=False)]),
+            job_input=JobInput([digest_task_units([encode_unit_id(1)], repeats=False)]),
             settings=UnitSettings(),
             reads=None,
             is_reduce=False,

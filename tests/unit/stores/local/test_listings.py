@@ -65,7 +65,7 @@ def test_a_listing_costs_the_same_at_its_end_as_at_its_beginning(monkeypatch: py
     monkeypatch.setattr(
         walk, "_walk_files", lambda _root, _directory, _prefix, start_after: iter(infos[int(start_after or -1) + 1 :])
     )
-    listings, token, found = walk.Listings("/"), None, []
+    listings, token, found = walk.PagedTreeListing("/"), None, []
     while True:
         page = listings.page("", "", 1, token)
         found += page.objects

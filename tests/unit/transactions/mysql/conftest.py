@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.runtime import Environment
 from holdfast.transactions.mysql.backend import MysqlBackend
-from holdfast.transactions.mysql.connection import MysqlOptions, Session, parse_mysql_url
+from holdfast.transactions.mysql.connection import MysqlOptions, MysqlSession, parse_mysql_url
 from holdfast.transactions.mysql.server import prepare_database
 from tests.servers.mariadb_server import MariadbServer
 
@@ -18,7 +18,7 @@ _numbers = itertools.count()
 Open = Callable[[MysqlOptions], MysqlBackend]
 
 
-def wait_for_no_lock(session: Session) -> None:
+def wait_for_no_lock(session: MysqlSession) -> None:
     """Let statements fail that would wait for a lock: at once, or after MySQL's shortest wait, a second."""
     session.send("SET SESSION innodb_lock_wait_timeout = IF(VERSION() LIKE '%MariaDB%', 0, 1)")
 

@@ -22,9 +22,9 @@ from holdfast.transactions.base import MAX_VALUE_BYTES, Commit, Committed
 from holdfast.transactions.mysql.backend import MysqlSnapshot
 from holdfast.transactions.mysql.connection import (
     MysqlOptions,
-    Session,
+    MysqlSession,
     connect,
-    join_in_chunks,
+    join_sql_in_chunks,
     parse_mysql_url,
     sql_literal,
 )
@@ -114,9 +114,9 @@ def test_an_error_ends_a_packet_and_leaves_the_connection_usable(options: MysqlO
 
 
 def test_chunks_have_a_limit_of_items_and_of_bytes() -> None:
-    assert list(join_in_chunks([])) == []
-    assert [len(chunk.split(",")) for chunk in join_in_chunks(str(i) for i in range(1001))] == [500, 500, 1]
-    assert [len(chunk) for chunk in join_in_chunks(["x" * 200_000] * 3)] == [200_000] * 3
+    assert list(join_sql_in_chunks([])) == []
+    assert [len(chunk.split(",")) for chunk in join_sql_in_chunks(str(i) for i in range(1001))] == [500, 500, 1]
+    assert [len(chunk) for chunk in join_sql_in_chunks(["x" * 200_000] * 3)] == [200_000] * 3
 
 
 def test_a_small_packet_limit_of_the_server_is_kept(server: MariadbServer, options: MysqlOptions, opened: Open) -> None:
@@ -275,13 +275,13 @@ def clock() -> MovableClock:
 
 
 @pytest.fixture
-def sessions() -> list[Session]:
+def sessions() -> list[MysqlSession]:
     return []
 
 
 @pytest.fixture
-def pool(options: MysqlOptions, clock: MovableClock, sessions: list[Session]) -> Iterator[Pool[Session]]:
-    def open_session() -> Session:
+def pool(options: MysqlOptions, clock: MovableClock, sessions: list[MysqlSession]) -> Iterator[Pool[MysqlSession]]:
+    def open_session() -> MysqlSession:
         sessions.append(connect(options, len(sessions)))
         return sessions[-1]
 
@@ -290,7 +290,7 @@ def pool(options: MysqlOptions, clock: MovableClock, sessions: list[Session]) ->
     made.close()
 
 
-def test_connections_are_used_again_the_last_one_first(pool: Pool[Session], sessions: list[Session]) -> None:
+def test_connections_are_used_again_the_last_one_first(pool: Pool[MysqlSession], sessions: list[MysqlSession]) -> None:
     with pool.lease(1) as one, pool.lease(1) as other:
         assert one is not other
     for _ in range(3):
@@ -299,7 +299,7 @@ def test_connections_are_used_again_the_last_one_first(pool: Pool[Session], sess
     assert len(sessions) == 2
 
 
-def test_nobody_waits_for_ever(pool: Pool[Session]) -> None:
+def test_nobody_waits_for_ever(pool: Pool[MysqlSession]) -> None:
     with pool.lease(1), pool.lease(1):
         busy = pytest.raises(UnavailableError, match="all connections to the database are busy: allow more, or repeat")
         with busy, pool.lease(0.05):
@@ -308,7 +308,7 @@ def test_nobody_waits_for_ever(pool: Pool[Session]) -> None:
         pass
 
 
-def test_who_waits_gets_the_next_one(pool: Pool[Session]) -> None:
+def test_who_waits_gets_the_next_one(pool: Pool[MysqlSession]) -> None:
     order = threading.Barrier(8)
 
     def use(_: int) -> int:
@@ -320,7 +320,9 @@ def test_who_waits_gets_the_next_one(pool: Pool[Session]) -> None:
         assert sum(threads.map(use, range(8))) == 8
 
 
-def test_an_error_rolls_back_and_a_broken_connection_is_dropped(pool: Pool[Session], sessions: list[Session]) -> None:
+def test_an_error_rolls_back_and_a_broken_connection_is_dropped(
+    pool: Pool[MysqlSession], sessions: list[MysqlSession]
+) -> None:
     with suppress(KeyError), pool.lease(1) as session:
         session.run(["START TRANSACTION", "INSERT INTO holdfast_records VALUES ('a', 1, '', 0)"])
         raise KeyError
@@ -343,7 +345,9 @@ def test_a_connection_that_cannot_be_opened_leaves_its_place_free(options: Mysql
     pool.close()
 
 
-def test_idle_connections_are_replaced(pool: Pool[Session], clock: MovableClock, sessions: list[Session]) -> None:
+def test_idle_connections_are_replaced(
+    pool: Pool[MysqlSession], clock: MovableClock, sessions: list[MysqlSession]
+) -> None:
     with pool.lease(1), pool.lease(1):
         pass
     clock.forward_s += 31
@@ -352,7 +356,7 @@ def test_idle_connections_are_replaced(pool: Pool[Session], clock: MovableClock,
     assert [one.is_open for one in sessions] == [False, False, True]
 
 
-def test_a_closed_pool_closes_what_is_given_back(pool: Pool[Session], sessions: list[Session]) -> None:
+def test_a_closed_pool_closes_what_is_given_back(pool: Pool[MysqlSession], sessions: list[MysqlSession]) -> None:
     with pool.lease(1):
         with pool.lease(1):
             pass

@@ -22,7 +22,7 @@ from holdfast.transactions.mysql.server import (
     convert_mysql_errors,
     error_code,
     is_busy_error,
-    is_lost_error,
+    is_connection_lost_error,
 )
 
 
@@ -60,8 +60,10 @@ def test_what_may_be_repeated() -> None:
         1205,
         1213,
     ]
-    assert [code for code in (1205, 1213, 1045, 2013) if is_lost_error(pymysql.OperationalError(code, ""))] == [2013]
-    assert is_lost_error(pymysql.InternalError("Packet sequence number wrong - got 1 expected 2"))
+    assert [
+        code for code in (1205, 1213, 1045, 2013) if is_connection_lost_error(pymysql.OperationalError(code, ""))
+    ] == [2013]
+    assert is_connection_lost_error(pymysql.InternalError("Packet sequence number wrong - got 1 expected 2"))
     assert error_code(ValueError()) == -1
 
 
@@ -70,7 +72,7 @@ def test_a_certificate_that_fails_is_not_worth_a_repetition() -> None:
     refused = ssl.SSLCertVerificationError("refused")
     refused.verify_message = "certificate has expired"
     error.original_exception = refused
-    assert not is_lost_error(error)
+    assert not is_connection_lost_error(error)
     found = as_holdfast_error(error, "d")
     assert type(found) is InvalidRequestError
     assert found.variables["reason"] == "certificate has expired"

@@ -16,8 +16,8 @@ from holdfast.errors import OutcomeUnknownError, UnavailableError
 from holdfast.runtime import Environment, SeededRandom, SystemClock
 from holdfast.transactions.base import ABSENT, Commit, Committed, Conflict, RangeCount
 from holdfast.transactions.mysql.backend import MysqlBackend
-from holdfast.transactions.mysql.connection import MysqlOptions, Session, connect, parse_mysql_url
-from holdfast.transactions.mysql.group import MysqlGroup, sweep_sessions
+from holdfast.transactions.mysql.connection import MysqlOptions, MysqlSession, connect, parse_mysql_url
+from holdfast.transactions.mysql.group import MysqlGroup, delete_unused_session_rows
 from holdfast.transactions.mysql.server import prepare_database
 from holdfast.transactions.validation import steps_of_group
 from tests.databases import needs_mariadb
@@ -79,7 +79,7 @@ def test_the_strongest_lock_of_a_key_counts() -> None:
 
 
 @pytest.fixture
-def sessions(options: MysqlOptions) -> Iterator[tuple[Session, Session]]:
+def sessions(options: MysqlOptions) -> Iterator[tuple[MysqlSession, MysqlSession]]:
     pair = (connect(options, 1), connect(options, 2))
     yield pair
     for session in pair:
@@ -88,7 +88,7 @@ def sessions(options: MysqlOptions) -> Iterator[tuple[Session, Session]]:
 
 @pytest.mark.parametrize("records", [1, 3, 10, 100])
 def test_no_statement_scans_a_small_table(
-    backend: MysqlBackend, sessions: tuple[Session, Session], records: int
+    backend: MysqlBackend, sessions: tuple[MysqlSession, MysqlSession], records: int
 ) -> None:
     """A scan would wait for locks of records that the group does not touch."""
     backend.commit(Commit(inserts={b"K%04d" % number: b"" for number in range(records)}))
@@ -118,7 +118,7 @@ def test_no_statement_scans_a_small_table(
 
 @pytest.mark.parametrize("other", [Commit(reads={b"b": ABSENT}), Commit(deletes=[b"B"]), Commit(puts={b"c": b""})])
 def test_groups_with_other_keys_do_not_wait(
-    backend: MysqlBackend, sessions: tuple[Session, Session], other: Commit
+    backend: MysqlBackend, sessions: tuple[MysqlSession, MysqlSession], other: Commit
 ) -> None:
     backend.commit(Commit(inserts={b"A": b"", b"B": b"", b"C": b""}))
     seen = backend.get_many([b"A", b"C"])
@@ -134,7 +134,9 @@ def test_groups_with_other_keys_do_not_wait(
         assert isinstance(group.lock_and_validate(session).outcomes[0], Committed)
 
 
-def test_readers_share_a_record_and_writers_do_not(backend: MysqlBackend, sessions: tuple[Session, Session]) -> None:
+def test_readers_share_a_record_and_writers_do_not(
+    backend: MysqlBackend, sessions: tuple[MysqlSession, MysqlSession]
+) -> None:
     backend.commit(Commit(inserts={b"A": b""}))
     version = backend.get_many([b"A"])[b"A"].version
     for session in sessions:
@@ -150,7 +152,7 @@ def test_readers_share_a_record_and_writers_do_not(backend: MysqlBackend, sessio
 
 
 def test_what_is_claimed_is_hidden_and_leaves_no_trace(
-    backend: MysqlBackend, sessions: tuple[Session, Session]
+    backend: MysqlBackend, sessions: tuple[MysqlSession, MysqlSession]
 ) -> None:
     guard = RangeCount(b"G", b"g", b"h", 0)
     commits = [
@@ -390,7 +392,7 @@ def test_old_sessions_are_deleted(backend: MysqlBackend, options: MysqlOptions) 
             session.send(f"INSERT INTO holdfast_sessions VALUES ({number}, 1, UNIX_TIMESTAMP() - {age_s})")
         environment = Environment(chance=SeededRandom(1))
         for _ in range(200):  # some of the calls sweep
-            sweep_sessions(session, environment)
+            delete_unused_session_rows(session, environment)
         left = {row[0] for row in session.send("SELECT id FROM holdfast_sessions")[0].rows}
     finally:
         session.close()

@@ -18,8 +18,8 @@ from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit, Committed
 from holdfast.transactions.mysql import server as schema
 from holdfast.transactions.mysql.backend import MysqlBackend
-from holdfast.transactions.mysql.connection import MysqlOptions, Reply, Session, connect
-from holdfast.transactions.mysql.server import check_server, flush_log, prepare_database
+from holdfast.transactions.mysql.connection import MysqlOptions, MysqlSession, StatementReply, connect
+from holdfast.transactions.mysql.server import check_server, make_server_log_durable, prepare_database
 from holdfast.transactions.registry import open_backend
 from holdfast.transactions.sql import load_schema
 from tests.clocks import SimulatedClock
@@ -194,22 +194,22 @@ class _Link:
         self._error = error
         self._places = list(places)
 
-    def run(self, statements: Sequence[str]) -> list[Reply]:
+    def run(self, statements: Sequence[str]) -> list[StatementReply]:
         self.statements += [one.split()[0] for one in statements]
         (statement,) = statements
         if statement.startswith("SHOW"):
             rows = (
                 [("Innodb_lsn_current", "7"), ("Innodb_lsn_flushed", str(self._places.pop(0)))] if self._places else []
             )
-            return [Reply(0, rows)]
+            return [StatementReply(0, rows)]
         if statement.startswith("FLUSH") and self._error is not None:
             raise self._error
-        return [Reply(0, [self._settings])]
+        return [StatementReply(0, [self._settings])]
 
 
 def _flush(session: _Link, timeout_s: float = 60.0) -> list[str]:
     """Flush the log of a server in a world whose clock is fast; return the statements that were sent."""
-    flush_log(cast("Session", session), Environment(clock=SimulatedClock()), timeout_s)
+    make_server_log_durable(cast("MysqlSession", session), Environment(clock=SimulatedClock()), timeout_s)
     return session.statements
 
 

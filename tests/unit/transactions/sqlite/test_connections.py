@@ -13,27 +13,27 @@ import pytest
 from holdfast.errors import AccessDeniedError, NotFoundError, UnavailableError
 from holdfast.runtime import Environment, SystemClock
 from holdfast.runtime import process as forks_module
-from holdfast.runtime.process import Fork, watch_forks
+from holdfast.runtime.process import ForkInProgress, register_fork_listener
 from holdfast.transactions.base import Backend, Commit, Committed
 from holdfast.transactions.registry import open_backend
 from holdfast.transactions.sqlite import backend as backend_module
 from holdfast.transactions.sqlite import connections as connections_module
 from holdfast.transactions.sqlite.backend import SqliteBackend, prepare_file
-from holdfast.transactions.sqlite.connections import Connections
+from holdfast.transactions.sqlite.connections import SqliteConnectionPool
 from holdfast.transactions.sqlite.ticket_queue import TicketQueue
 from tests.children import Child, open_files, run_in_children
 from tests.patience import PATIENCE_S, wait_until
 
 
 @pytest.fixture
-def connections(tmp_path: Path) -> Connections:
+def connections(tmp_path: Path) -> SqliteConnectionPool:
     path = str(tmp_path / "records.db")
     Path(path).touch()
-    return Connections(path, lambda: sqlite3.connect(path), SystemClock())
+    return SqliteConnectionPool(path, lambda: sqlite3.connect(path), SystemClock())
 
 
 @pytest.mark.parametrize("kind", ["reader", "writer"])
-def test_a_connection_is_lent_again_unless_its_block_failed(connections: Connections, kind: str) -> None:
+def test_a_connection_is_lent_again_unless_its_block_failed(connections: SqliteConnectionPool, kind: str) -> None:
     """After an error it may be broken, or in the middle of a transaction."""
     lend = getattr(connections, kind)
     with lend() as first:
@@ -50,7 +50,7 @@ def test_a_connection_is_lent_again_unless_its_block_failed(connections: Connect
     connections.close()
 
 
-def test_a_connection_that_comes_back_after_the_end_is_closed(connections: Connections) -> None:
+def test_a_connection_that_comes_back_after_the_end_is_closed(connections: SqliteConnectionPool) -> None:
     with connections.reader() as first:
         connections.close()
         assert first.execute("SELECT 1").fetchone() == (1,)
@@ -64,7 +64,7 @@ def test_a_path_that_leads_nowhere_anymore(tmp_path: Path) -> None:
     directory.mkdir()
     path = directory / "records.db"
     path.touch()
-    connections = Connections(str(path), lambda: sqlite3.connect(path), SystemClock())
+    connections = SqliteConnectionPool(str(path), lambda: sqlite3.connect(path), SystemClock())
     path.unlink()
     directory.rmdir()
     directory.touch()
@@ -167,7 +167,7 @@ def test_a_fork_does_not_wait_for_a_thread_that_uses_the_backend_for_the_first_t
         return queue
 
     class Waiter:
-        def before_fork(self, fork: Fork) -> bool:
+        def before_fork(self, fork: ForkInProgress) -> bool:
             is_forking.set()
             return is_made.wait(PATIENCE_S)
 
@@ -176,7 +176,7 @@ def test_a_fork_does_not_wait_for_a_thread_that_uses_the_backend_for_the_first_t
 
     backend = open_backend(f"sqlite://{path}")  # it hears of forks before the other one
     waiter = Waiter()
-    watch_forks(waiter)
+    register_fork_listener(waiter)
     with monkeypatch.context() as patched:
         patched.setattr(TicketQueue, "of", of)
         thread = threading.Thread(target=lambda: _count(backend, b"parent", 1), daemon=True)
@@ -201,7 +201,7 @@ def test_a_fork_waits_for_a_thread_that_opens_the_database(path: str, monkeypatc
         migrate(*arguments, **options)
 
     class Watcher:
-        def before_fork(self, fork: Fork) -> bool:
+        def before_fork(self, fork: ForkInProgress) -> bool:
             is_forking.set()
             return True
 
@@ -209,7 +209,7 @@ def test_a_fork_waits_for_a_thread_that_opens_the_database(path: str, monkeypatc
             pass
 
     watcher = Watcher()
-    watch_forks(watcher)
+    register_fork_listener(watcher)
     with monkeypatch.context() as patched, ThreadPoolExecutor(1) as threads:
         patched.setattr(backend_module, "migrate_schema", slow)
         opened = threads.submit(open_backend, f"sqlite://{path}")
@@ -242,7 +242,7 @@ def test_no_fork_while_a_connection_is_being_closed(path: str) -> None:
             super().close()
 
     class Watcher:
-        def before_fork(self, fork: Fork) -> bool:
+        def before_fork(self, fork: ForkInProgress) -> bool:
             is_forking.set()
             return True
 
@@ -250,8 +250,10 @@ def test_no_fork_while_a_connection_is_being_closed(path: str) -> None:
             pass
 
     watcher = Watcher()
-    watch_forks(watcher)
-    lent = Connections(path, lambda: sqlite3.connect(path, factory=Slow, check_same_thread=False), SystemClock())
+    register_fork_listener(watcher)
+    lent = SqliteConnectionPool(
+        path, lambda: sqlite3.connect(path, factory=Slow, check_same_thread=False), SystemClock()
+    )
     with lent.reader():
         pass
     thread = threading.Thread(target=lent.close, daemon=True)
@@ -274,7 +276,7 @@ def test_a_backend_that_another_thread_opens_during_a_fork_waits(path: str, monk
         made[0].get_many([b"n"])
 
     class Waiter:
-        def before_fork(self, fork: Fork) -> bool:
+        def before_fork(self, fork: ForkInProgress) -> bool:
             is_forking.set()
             return is_made.wait(PATIENCE_S)
 
@@ -282,7 +284,7 @@ def test_a_backend_that_another_thread_opens_during_a_fork_waits(path: str, monk
             pass
 
     waiter = Waiter()
-    watch_forks(waiter)
+    register_fork_listener(waiter)
     thread = threading.Thread(target=use, daemon=True)
     thread.start()
 
@@ -456,11 +458,11 @@ def test_a_fork_whose_wait_is_interrupted_cuts_the_child_off(path: str) -> None:
 
 def test_a_file_that_was_opened_during_two_forks_of_which_one_is_over_stays_usable(path: str) -> None:
     """Nothing was open when it was forked: no connection is opened until all are over."""
-    found = Connections(path, lambda: sqlite3.connect(path), SystemClock())
+    found = SqliteConnectionPool(path, lambda: sqlite3.connect(path), SystemClock())
     with found.reader():
         pass
     state = forks_module._ForkState()
-    found._born_under = [Fork(forks_module._ForkState()), Fork(state)]
+    found._born_under = [ForkInProgress(forks_module._ForkState()), ForkInProgress(state)]
     found.after_fork(is_ready=False)
     with found.reader():
         pass
@@ -473,9 +475,9 @@ class _NoWait(SystemClock):
 
 
 def test_the_thread_that_forks_opens_no_connection_before_it_is_done(path: str) -> None:
-    found = Connections(path, lambda: sqlite3.connect(path), _NoWait())
+    found = SqliteConnectionPool(path, lambda: sqlite3.connect(path), _NoWait())
     state = forks_module._ForkState()
-    found.before_fork(Fork(state))
+    found.before_fork(ForkInProgress(state))
     with pytest.raises(UnavailableError, match="this process is being forked"), found.reader():
         pass
     del state

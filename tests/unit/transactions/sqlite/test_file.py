@@ -29,7 +29,7 @@ from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit, Committed
 from holdfast.transactions.registry import open_backend
 from holdfast.transactions.sqlite.backend import SqliteBackend, prepare_file
-from holdfast.transactions.sqlite.file import _use_write_ahead_log, sqlite_errors
+from holdfast.transactions.sqlite.file import _use_write_ahead_log, convert_sqlite_errors
 from tests.children import Child
 
 
@@ -241,7 +241,7 @@ def test_a_process_that_is_stopped_while_it_begins_to_read_does_not_mean_damage(
     """For a moment, it has the mark that all readers need for itself; SQLite waits ten seconds for it."""
     error = sqlite3.OperationalError("locking protocol")
     error.sqlite_errorcode = 15  # type: ignore[attr-defined, unused-ignore] # as Python 3.11 raises it
-    with pytest.raises(UnavailableError, match="let it go on"), sqlite_errors(path):
+    with pytest.raises(UnavailableError, match="let it go on"), convert_sqlite_errors(path):
         raise error
 
 
@@ -273,7 +273,7 @@ def test_a_copy_that_cannot_be_written_is_read_without_a_log(tmp_path: Path) -> 
     ],
 )
 def test_an_error_without_a_code_is_known_by_its_message(message: str, kind: type[HoldfastError]) -> None:
-    with pytest.raises(kind), sqlite_errors("/data/records.db"):
+    with pytest.raises(kind), convert_sqlite_errors("/data/records.db"):
         raise sqlite3.OperationalError(message)  # as Python 3.10 raises it
 
 

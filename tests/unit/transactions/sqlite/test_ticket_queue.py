@@ -179,7 +179,7 @@ def test_a_long_queue_that_moves_is_no_stalled_one(path: str) -> None:
             os.pwrite(descriptor, (_counter(path, 8) + 1).to_bytes(8, "big"), 8)
             if len(self.waits) == 10:
                 holder.signal(signal.SIGKILL)
-                wait_until(lambda: TicketQueue.of(path)._are_tickets_gone(0, 1), "the child does not end")
+                wait_until(lambda: TicketQueue.of(path)._are_tickets_released(0, 1), "the child does not end")
 
     clock = Moving(step_s=0.3)
     try:
@@ -320,7 +320,7 @@ def test_a_queue_that_was_closed_lets_its_users_go_on(path: str) -> None:
     TicketQueue.of(f"{path}-2")  # closes those of deleted files
     for _ in range(2):
         with queue.turn(CLOCK, PATIENCE_S):
-            queue.abandon()
+            queue.close_without_waiting()
 
 
 def test_a_file_has_one_queue_while_it_exists(path: str) -> None:

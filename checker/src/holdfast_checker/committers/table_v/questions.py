@@ -17,16 +17,23 @@ from holdfast.commit.two_phase.snapshot import read_snapshot
 from holdfast.errors import HoldfastError
 from holdfast_checker.committers.actors import write_files
 from holdfast_checker.committers.cluster import AttemptState, Cluster, ClusterState, JobPhase, name_of_attempt_actor
-from holdfast_checker.committers.output import DESTINATION, HOME, Origin, files_of_attempt, partition_of, visible_files
+from holdfast_checker.committers.output import (
+    DESTINATION,
+    HOME,
+    FileOrigin,
+    choose_partition_directory,
+    files_of_attempt,
+    visible_files,
+)
 from holdfast_checker.committers.properties import (
     RULES,
-    drivers_told,
     files_of_main_job,
-    finished_driver,
+    find_driver_finished_in_step,
+    find_drivers_with_outcome,
     format_origins,
     visible_attempts,
 )
-from holdfast_checker.committers.sandbox import Sandbox, cluster_state
+from holdfast_checker.committers.sandbox import StoreSandbox, cluster_state
 from holdfast_checker.framework.subject import Rule, index_by_name
 from holdfast_checker.kernel.calls import Alternative, Call, Fault, Footprint, Reply
 from holdfast_checker.kernel.world import View
@@ -110,11 +117,11 @@ def _record_lost_attempts(before: ObservedState, after: ObservedState) -> Observ
     return after if lost == after.lost else replace(after, lost=lost)
 
 
-_Wrong = Callable[[Sandbox, View], str]
+_Wrong = Callable[[StoreSandbox, View], str]
 
 
 # --- what is wrong with a job's output --------------------------------------------------------------------------------
-def find_wrong_output(sandbox: Sandbox, view: View) -> str:
+def describe_wrong_output(sandbox: StoreSandbox, view: View) -> str:
     """Describe how the visible output is incomplete or mixes attempts (C1, C2); an empty string if it is right."""
     for winner in visible_attempts(observed_state_of(view), visible_files(view), sandbox.setting.files):
         if winner.attempt is None:
@@ -125,15 +132,17 @@ def find_wrong_output(sandbox: Sandbox, view: View) -> str:
     return ""
 
 
-def find_wrong_attempt(sandbox: Sandbox, view: View) -> str:
+def describe_wrong_attempt(sandbox: StoreSandbox, view: View) -> str:
     """Describe how the visible output is not that of the accepted attempts (C1 to C3); empty string if it is."""
     for winner in visible_attempts(observed_state_of(view), visible_files(view), sandbox.setting.files):
         if winner.attempt not in (None, winner.accepted):
             return f"the driver accepted attempt {winner.accepted}, and the files are those of attempt {winner.attempt}"
-    return find_wrong_output(sandbox, view)
+    return describe_wrong_output(sandbox, view)
 
 
-def find_wrong_end(sandbox: Sandbox, view: View, driver: str = "driver", wrong: _Wrong = find_wrong_output) -> str:
+def describe_wrong_final_output(
+    sandbox: StoreSandbox, view: View, driver: str = "driver", wrong: _Wrong = describe_wrong_output
+) -> str:
     """Describe what is wrong at the end of an execution in which the job must be committed; empty if nothing."""
     told = observed_state_of(view).outcome_of(driver)
     if told != "committed":
@@ -150,11 +159,11 @@ class ReadResult:
         over: whether the reader considers the job committed.
     """
 
-    files: frozenset[Origin]
+    files: frozenset[FileOrigin]
     over: bool
 
 
-def accepted_files(sandbox: Sandbox, view: View) -> frozenset[Origin]:
+def accepted_files(sandbox: StoreSandbox, view: View) -> frozenset[FileOrigin]:
     """Return the origins of the files of all attempts whose report the driver accepted."""
     return frozenset(
         origin
@@ -175,14 +184,14 @@ def _paths_named_by_success(view: View, job: str) -> frozenset[str] | None:
     return frozenset(name.removeprefix(f"/{HOME}") for name in document["filenames"])
 
 
-def read_by_listing(sandbox: Sandbox, view: View) -> ReadResult:
+def read_by_listing(sandbox: StoreSandbox, view: View) -> ReadResult:
     """Read the destination as tools without Holdfast do: list it, and check for a ``_SUCCESS`` of the job."""
     job = observed_state_of(view).job
     over = job is not None and _paths_named_by_success(view, job.job) is not None
     return ReadResult(frozenset(visible_files(view).values()) & accepted_files(sandbox, view), over)
 
 
-def _read_by_success_names(sandbox: Sandbox, view: View) -> ReadResult:
+def _read_by_success_names(sandbox: StoreSandbox, view: View) -> ReadResult:
     """Read the destination as readers that trust ``_SUCCESS`` do: only the files that it names."""
     job = observed_state_of(view).job
     names = _paths_named_by_success(view, job.job) if job is not None else None
@@ -190,7 +199,7 @@ def _read_by_success_names(sandbox: Sandbox, view: View) -> ReadResult:
     return ReadResult(found & accepted_files(sandbox, view), names is not None)
 
 
-def _read_through_holdfast(sandbox: Sandbox, view: View) -> ReadResult:
+def _read_through_holdfast(sandbox: StoreSandbox, view: View) -> ReadResult:
     """Read the destination through Holdfast's `read_snapshot`."""
     there = visible_files(view)
     snapshot = read_snapshot(sandbox.copy(view).context())
@@ -198,7 +207,7 @@ def _read_through_holdfast(sandbox: Sandbox, view: View) -> ReadResult:
     return ReadResult(found, bool(found))
 
 
-_Read = Callable[[Sandbox, View], ReadResult]
+_Read = Callable[[StoreSandbox, View], ReadResult]
 
 READERS: Mapping[str, _Read] = {"two_phase": _read_through_holdfast, "stocator": _read_by_success_names}
 """How to read the output of these committers; the output of all others is read by listing."""
@@ -209,21 +218,23 @@ FIRST_ATTEMPT = f"{2:04x}"
 
 
 # --- speculative tasks ------------------------------------------------------------------------------------------------
-def _judge_side_by_side(wrong: _Wrong, sandbox: Sandbox, view: View) -> str | None:
+def _judge_concurrent_attempts(wrong: _Wrong, sandbox: StoreSandbox, view: View) -> str | None:
     """Ask whether the output is right when two attempts at a task ran side by side."""
-    found = find_wrong_end(sandbox, view, wrong=wrong)
+    found = describe_wrong_final_output(sandbox, view, wrong=wrong)
     return f"two attempts ran without faults, and when both are over: {found}" if found else None
 
 
-def _judge_commit_while_attempt_writes(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_commit_while_attempt_writes(sandbox: StoreSandbox, before: View, after: View, actor: str) -> str | None:
     """Ask whether the output is right when the job commits while another attempt still writes."""
-    told = finished_driver(before, after)
-    found = find_wrong_attempt(sandbox, after) if told else ""
+    told = find_driver_finished_in_step(before, after)
+    found = describe_wrong_attempt(sandbox, after) if told else ""
     return f"{told} was told that the job is committed while another attempt runs: {found}" if found else None
 
 
 # --- attempts that are lost -------------------------------------------------------------------------------------------
-def _judge_view_after_abort(doing: AttemptState, sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_view_after_abort(
+    doing: AttemptState, sandbox: StoreSandbox, before: View, after: View, actor: str
+) -> str | None:
     """Ask whether an aborted attempt leaves nothing visible."""
     if observed_state_of(after).lost[0][0] is not doing or not _second_attempt_may_commit(before, after):
         return None
@@ -231,17 +242,17 @@ def _judge_view_after_abort(doing: AttemptState, sandbox: Sandbox, before: View,
     return f"attempt 0 was aborted, and readers see {format_origins(there)}" if there else None
 
 
-def _judge_end_after_task_abort(doing: AttemptState, sandbox: Sandbox, view: View) -> str | None:
+def _judge_end_after_task_abort(doing: AttemptState, sandbox: StoreSandbox, view: View) -> str | None:
     """Ask whether an aborted attempt leaves nothing pending, and the output of the next attempt is right."""
     if observed_state_of(view).lost[0][0] is not doing:
         return None
-    if found := find_wrong_end(sandbox, view):
+    if found := describe_wrong_final_output(sandbox, view):
         return f"attempt 0 was aborted, attempt 1 ran, and at the end: {found}"
     left = [key for key, _upload in _pending_uploads(view)]
     return f"attempt 0 was aborted, and when the job is over the upload {left[0]} is pending" if left else None
 
 
-def _judge_uploads_after_task_abort(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_uploads_after_task_abort(sandbox: StoreSandbox, before: View, after: View, actor: str) -> str | None:
     """Ask whether an attempt has no pending upload right after its abort."""
     if observed_state_of(after).lost[0][0] is not AttemptState.RUNNING or not _second_attempt_may_commit(before, after):
         return None
@@ -260,7 +271,7 @@ def _pending_uploads(view: View) -> list[tuple[str, str]]:
     return [(one.info.key, one.info.upload_id) for image in images for one in image.uploads.values()]
 
 
-def _judge_atomic_task_commit(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_atomic_task_commit(sandbox: StoreSandbox, before: View, after: View, actor: str) -> str | None:
     """Ask whether an attempt that dies in its task commit has made all or none of its files visible.
 
     If the attempt made no file visible, the next attempt and the job commit must produce the right output.
@@ -279,16 +290,16 @@ def _judge_atomic_task_commit(sandbox: Sandbox, before: View, after: View, actor
     return f"{who} dies in its task commit, and at the end: {found}" if found else None
 
 
-def _is_file_replaced(origin: Origin, found: Mapping[str, Origin]) -> bool:
+def _is_file_replaced(origin: FileOrigin, found: Mapping[str, FileOrigin]) -> bool:
     """Check whether another attempt's file has taken the place of this file."""
-    folder = f"{partition_of(origin.attempt, origin.number)}/"
+    folder = f"{choose_partition_directory(origin.attempt, origin.number)}/"
     return any(
         path.startswith(folder) and other.task == origin.task and other.number == origin.number and other != origin
         for path, other in found.items()
     )
 
 
-def _finish_job_on_copy(sandbox: Sandbox, view: View) -> str:
+def _finish_job_on_copy(sandbox: StoreSandbox, view: View) -> str:
     """On copied stores, run a second attempt unless one was accepted, commit the job, and describe wrong output."""
     copy, cluster = sandbox.copy(view), observed_state_of(view)
     job, committer = cluster.job, sandbox.setting.committer
@@ -302,11 +313,11 @@ def _finish_job_on_copy(sandbox: Sandbox, view: View) -> str:
         committer.commit_job(copy.context(), job, reports, 1)
     except HoldfastError as error:
         return f"the job cannot be committed: {error.message}"
-    return find_wrong_output(sandbox, View({**view.states, DESTINATION: copy.stores[DESTINATION].take_snapshot()}))
+    return describe_wrong_output(sandbox, View({**view.states, DESTINATION: copy.stores[DESTINATION].take_snapshot()}))
 
 
-def _judge_if_cut_off(
-    doing: AttemptState, rules: Sequence[Rule], sandbox: Sandbox, before: View, after: View, actor: str
+def _judge_rules_after_cut_off(
+    doing: AttemptState, rules: Sequence[Rule], sandbox: StoreSandbox, before: View, after: View, actor: str
 ) -> str | None:
     """Ask whether rules hold if an attempt was cut off from the driver in the state `doing`."""
     if doing not in (lost for attempts in observed_state_of(after).lost for lost in attempts):
@@ -316,7 +327,7 @@ def _judge_if_cut_off(
 
 
 # --- what readers see -------------------------------------------------------------------------------------------------
-def _judge_early_reads(doing: AttemptState, sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_early_reads(doing: AttemptState, sandbox: StoreSandbox, before: View, after: View, actor: str) -> str | None:
     """Ask whether readers see a file while its attempt is in the state `doing`."""
     old, cluster = visible_files(before), observed_state_of(after)
     for path, origin in files_of_main_job(visible_files(after)).items():
@@ -325,7 +336,7 @@ def _judge_early_reads(doing: AttemptState, sandbox: Sandbox, before: View, afte
     return None
 
 
-def _judge_reads_of_committed_tasks(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_reads_of_committed_tasks(sandbox: StoreSandbox, before: View, after: View, actor: str) -> str | None:
     """Ask whether readers see the output of committed tasks before the job commit."""
     cluster = observed_state_of(after)
     if cluster.phase is not JobPhase.RUNNING:
@@ -339,7 +350,7 @@ def _judge_reads_of_committed_tasks(sandbox: Sandbox, before: View, after: View,
 
 # --- the job commit ---------------------------------------------------------------------------------------------------
 def _judge_atomic_job_commit(
-    readers: str, read: _Read | None, sandbox: Sandbox, before: View, after: View, actor: str
+    readers: str, read: _Read | None, sandbox: StoreSandbox, before: View, after: View, actor: str
 ) -> str | None:
     """Ask whether readers see at most one change, after which they know that the job is over.
 
@@ -363,7 +374,7 @@ def _judge_atomic_job_commit(
 
 
 # --- jobs that are given up -------------------------------------------------------------------------------------------
-def _judge_job_abort(by_hand: bool, sandbox: Sandbox, view: View) -> str | None:
+def _judge_job_abort(by_hand: bool, sandbox: StoreSandbox, view: View) -> str | None:
     """Ask whether an aborted job leaves nothing behind.
 
     Args:
@@ -371,7 +382,7 @@ def _judge_job_abort(by_hand: bool, sandbox: Sandbox, view: View) -> str | None:
             job's id.
     """
     cluster = observed_state_of(view)
-    if not drivers_told(view, "aborted") or cluster.job is None:
+    if not find_drivers_with_outcome(view, "aborted") or cluster.job is None:
         return None
     job = cluster.job.job
     files = files_of_main_job(visible_files(view))
@@ -382,11 +393,11 @@ def _judge_job_abort(by_hand: bool, sandbox: Sandbox, view: View) -> str | None:
     return f"the job was aborted, and the upload {waiting[0]} is pending" if waiting else None
 
 
-def _judge_job_recovery(sandbox: Sandbox, view: View) -> str | None:
+def _judge_job_recovery(sandbox: StoreSandbox, view: View) -> str | None:
     """Ask whether a new driver completes the job of a dead one."""
     if observed_state_of(view).second != "alive":
         return None
-    found = find_wrong_end(sandbox, view, "second driver")
+    found = describe_wrong_final_output(sandbox, view, "second driver")
     return f"a second driver has continued the job: {found}" if found else None
 
 
@@ -410,14 +421,19 @@ def _rule_about_job_commit(name: str, readers: str, read: _Read | None = None) -
 def _rule_about_cut_off_attempt(name: str, doing: AttemptState, *asked: str) -> Rule:
     rules = [RULES[one] for one in asked]
     meaning = "; ".join(one.meaning for one in rules)
-    return Rule(name, "partitioned executors", meaning, step=partial(_judge_if_cut_off, doing, rules))
+    return Rule(name, "partitioned executors", meaning, step=partial(_judge_rules_after_cut_off, doing, rules))
 
 
 _ONE_OF_TWO = "when two attempts at a task ran concurrently, the job's output is that of one of them"
 _UNSEEN = "no reader sees what an attempt writes before"
 
 ASKED: Mapping[str, Rule] = index_by_name(
-    Rule("speculative-tasks", "speculative tasks", _ONE_OF_TWO, end=partial(_judge_side_by_side, find_wrong_attempt)),
+    Rule(
+        "speculative-tasks",
+        "speculative tasks",
+        _ONE_OF_TWO,
+        end=partial(_judge_concurrent_attempts, describe_wrong_attempt),
+    ),
     Rule(
         "speculative-tasks-early",
         "speculative tasks",
@@ -428,7 +444,7 @@ ASKED: Mapping[str, Rule] = index_by_name(
         "speculative-tasks-two-commits",
         "speculative tasks",
         _ONE_OF_TWO,
-        end=partial(_judge_side_by_side, find_wrong_output),
+        end=partial(_judge_concurrent_attempts, describe_wrong_output),
     ),
     Rule(
         "recoverable-job",

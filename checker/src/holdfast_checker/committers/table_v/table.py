@@ -87,7 +87,7 @@ REASONS: Mapping[tuple[str, str], str] = {
 
 # --- answers ----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class GuaranteeCell:
     """The answer for one committer to one question (row) of Table V.
 
     Attributes:
@@ -114,7 +114,7 @@ class Cell:
         return self.circumstances if self.holds == self.row.wanted else ()
 
     @property
-    def paper(self) -> bool | None:
+    def paper_answer(self) -> bool | None:
         """Return the answer that paper 000 or 002 gives; None if neither does."""
         return _YES[PAPERS.get(self.committer.name, SceneFields()).get(self.row.name)]
 
@@ -131,7 +131,7 @@ class Cell:
     @property
     def agrees_with_paper(self) -> bool | None:
         """Check whether the answer is that of the papers; None if the papers give none."""
-        return None if self.paper is None else self.holds == self.paper
+        return None if self.paper_answer is None else self.holds == self.paper_answer
 
     @property
     def agrees_with_declaration(self) -> bool:
@@ -157,7 +157,7 @@ class Cell:
             "holds": self.holds,
             "unless": list(self.unless),
             "because": self.because,
-            "paper": self.paper,
+            "paper": self.paper_answer,
             "declared": {"holds": said.holds, "unless": said.unless or None, "why": said.why},
             "agrees_with_paper": self.agrees_with_paper,
             "agrees_with_declaration": self.agrees_with_declaration,
@@ -246,22 +246,24 @@ def _experiments_for_rows(rows: Iterable[Guarantee]) -> tuple[str, ...]:
 _Checks = Callable[[Exploration], None]
 
 
-def _attribute_cells(committer: Committer, rows: Sequence[Guarantee], explored: _Checks, budget: Budget) -> list[Cell]:
+def _answer_attribute_rows(
+    committer: Committer, rows: Sequence[Guarantee], explored: _Checks, budget: Budget
+) -> list[GuaranteeCell]:
     """Find out whether a committer has attributes; explore each world only once."""
     found = {}
     for world in _experiments_for_rows(rows):
         reduce = world not in _JUDGED_AT_DEATHS
         found[world] = explore_world(build_experiment(committer, world), budget=budget, reduce=reduce)
         explored(found[world])
-    return [_attribute_cell(committer, row, found) for row in rows]
+    return [_answer_attribute_row(committer, row, found) for row in rows]
 
 
-def _attribute_cell(committer: Committer, row: Guarantee, explored: Mapping[str, Exploration]) -> Cell:
+def _answer_attribute_row(committer: Committer, row: Guarantee, explored: Mapping[str, Exploration]) -> GuaranteeCell:
     worlds = [explored[world] for world in _experiments_for_rows([row])]
     found = [(one, bad) for one in ATTRIBUTES[row.name] if (bad := _violation_of_question(one, explored)) is not None]
     found.sort(key=lambda pair: not pair[0].decides)
     is_bad = any(one.decides for one, _bad in found)
-    return Cell(
+    return GuaranteeCell(
         committer=committer,
         row=row,
         holds=is_bad is not row.wanted,
@@ -311,7 +313,9 @@ class _RowEvidence:
         return () if self.broke and not self.declared.holds else (self.row.name, *parts)
 
 
-def _invariant_cells(committer: Committer, rows: Sequence[Guarantee], explored: _Checks, budget: Budget) -> list[Cell]:
+def _answer_invariant_rows(
+    committer: Committer, rows: Sequence[Guarantee], explored: _Checks, budget: Budget
+) -> list[GuaranteeCell]:
     """Answer rows of C1 to C10 for a committer; each scene is explored once."""
     seen = [_RowEvidence(row, committer.guarantees[row.name]) for row in rows]
     for scene in SCENES.values() if rows else ():
@@ -327,7 +331,7 @@ def _invariant_cells(committer: Committer, rows: Sequence[Guarantee], explored: 
                 one.complete = one.complete and found.complete
                 one.broke += [found.findings[n] for n in (*names[one.row.name], BROKEN_CODE) if n in found.findings]
         explored(found)
-    return [_invariant_cell(committer, one) for one in seen]
+    return [_derive_invariant_answer(committer, one) for one in seen]
 
 
 def _stop_once_all_violated(names: Iterable[str]) -> Callable[[Exploration], bool]:
@@ -335,14 +339,14 @@ def _stop_once_all_violated(names: Iterable[str]) -> Callable[[Exploration], boo
     return lambda now: now.findings.keys() >= wanted
 
 
-def _invariant_cell(committer: Committer, seen: _RowEvidence) -> Cell:
+def _derive_invariant_answer(committer: Committer, seen: _RowEvidence) -> GuaranteeCell:
     """Derive the answer: bad if the row broke in a scene that no declared circumstance explains, good otherwise."""
     scenes = {one.world.partition("/")[2] for one in seen.broke}
     here = tuple(one for one in seen.declared.circumstances if scenes & CIRCUMSTANCES.get(one, frozenset()))
     expected = frozenset[str]().union(*(CIRCUMSTANCES[one] for one in here))
     beyond = [one for one in seen.broke if one.world.partition("/")[2] not in expected]
     shown = next(iter([*beyond, *seen.broke]), None)
-    return Cell(
+    return GuaranteeCell(
         committer=committer,
         row=seen.row,
         holds=not beyond,
@@ -363,7 +367,7 @@ STATES = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class GuaranteeTable:
     """The answers of committers to the rows of Table V.
 
     Attributes:
@@ -373,15 +377,15 @@ class Table:
 
     committers: tuple[str, ...]
     rows: tuple[Guarantee, ...]
-    cells: Mapping[tuple[str, str], Cell]
+    cells: Mapping[tuple[str, str], GuaranteeCell]
     states: int
     seconds: float
 
-    def cell(self, row: str, committer: str) -> Cell:
+    def cell(self, row: str, committer: str) -> GuaranteeCell:
         """Return the answer (cell) for a row and a committer, given both names."""
         return self.cells[row, committer]
 
-    def differences(self) -> list[Cell]:
+    def differences(self) -> list[GuaranteeCell]:
         """List the cells that differ from the paper or from the declaration, row by row."""
         cells = self.cells.values()
         return [one for one in cells if one.agrees_with_paper is False or not one.agrees_with_declaration]
@@ -415,7 +419,7 @@ def build_table(
     *,
     progress: Callable[[int, int], None] = lambda done, total: None,
     budget: Budget = Budget(),
-) -> Table:
+) -> GuaranteeTable:
     """Explore committers, and build the table of their guarantees, compared with the papers and the declarations.
 
     Guarantee: the same code gives the same table, except for the time and, if the budget limits the seconds, for how
@@ -438,12 +442,14 @@ def build_table(
         states.append(one.states)
         progress(len(states), total)
 
-    cells: list[Cell] = []
+    cells: list[GuaranteeCell] = []
     for committer in (COMPARED[name] for name in committers):
-        cells += _attribute_cells(committer, attributes, explored, Budget(seconds=budget.seconds))
-        cells += _invariant_cells(committer, invariants, explored, replace(budget, states=budget.states or STATES))
+        cells += _answer_attribute_rows(committer, attributes, explored, Budget(seconds=budget.seconds))
+        cells += _answer_invariant_rows(
+            committer, invariants, explored, replace(budget, states=budget.states or STATES)
+        )
     by_place = {(cell.row.name, cell.committer.name): cell for cell in cells}
-    return Table(
+    return GuaranteeTable(
         committers=tuple(committers),
         rows=wanted,
         cells={(row.name, name): by_place[row.name, name] for row in wanted for name in committers},

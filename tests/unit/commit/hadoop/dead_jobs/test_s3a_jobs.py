@@ -15,7 +15,7 @@ from holdfast.commit.leftovers import ForeignJobPolicy, RecoveryAction
 from holdfast.commit.success_file import read_success_file
 from holdfast.errors import ConflictError, NotFoundError, UnavailableError
 from holdfast.stores.base import MultipartStore, iter_uploads
-from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors import InterceptedStore, StoreCall, StoreOperation
 from holdfast.stores.memory import MemoryStore
 from tests.clocks import SimulatedClock
 from tests.interceptors import Fault, FaultMode, Faulty, SimulatedCrash
@@ -352,14 +352,14 @@ def test_many_jobs_cost_one_listing_of_the_destination() -> None:
     at = Destination()
     for number in range(20):
         dead_job(at, 4, uuid=f"{number:08d}-5a77-4c3d-9c55-0d5c8f7e1a2b")
-    calls: Counter[Operation] = Counter()
+    calls: Counter[StoreOperation] = Counter()
 
     def count(call: StoreCall, proceed: Callable[[], Any]) -> Any:
         calls[call.operation] += 1
         return proceed()
 
     assert len(list(find_hadoop_jobs(at.context(store=InterceptedStore(at.store, count))))) == 20
-    assert calls[Operation.LIST] <= 6 and calls[Operation.LIST_UPLOADS] <= 2
+    assert calls[StoreOperation.LIST] <= 6 and calls[StoreOperation.LIST_UPLOADS] <= 2
 
 
 # --- crashes ----------------------------------------------------------------------------------------------------------
@@ -408,7 +408,7 @@ def test_a_job_that_goes_on_is_not_ended() -> None:
 def test_uploads_that_do_not_go_away_are_told() -> None:
     at = Destination()
     dead_job(at, 1)
-    store = InterceptedStore(at.store, Faulty(Fault(FaultMode.FAIL, Operation.ABORT_UPLOAD, nth=1, times=99)))
+    store = InterceptedStore(at.store, Faulty(Fault(FaultMode.FAIL, StoreOperation.ABORT_UPLOAD, nth=1, times=99)))
     with pytest.raises(UnavailableError):
         only(at.context(store=store), abort=True).recover()
 
@@ -445,7 +445,7 @@ def test_an_upload_that_starts_during_the_abort_is_aborted(layout: str) -> None:
     """Its key contains the job, and no record names it yet."""
     at = Destination()
     dead_job(at, layout=layout)
-    race = Before(Operation.ABORT_UPLOAD, lambda: at.store.create_upload(at.home + name(9)))
+    race = Before(StoreOperation.ABORT_UPLOAD, lambda: at.store.create_upload(at.home + name(9)))
     only(at.context(store=InterceptedStore(at.store, race)), abort=True).recover()
     assert race.fired and at.visible() == {} and at.debris() == []
 

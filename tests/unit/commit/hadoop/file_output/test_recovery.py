@@ -7,7 +7,7 @@ import pytest
 from holdfast.commit import COMMITTERS, JobOutcome, JobRecord
 from holdfast.commit.leftovers import RecoveryAction
 from holdfast.errors import ConflictError
-from holdfast.stores.interceptors import Operation
+from holdfast.stores.interceptors import StoreOperation
 from tests.interceptors import FOR_EVER, Fault, FaultMode, SimulatedCrash, crash_at
 from tests.unit.commit.attempts import HOME, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket
@@ -66,8 +66,8 @@ def test_killed_at_every_call(after: bool) -> None:
     assert nth > 40 and seen == {RecoveryAction.BACK, RecoveryAction.CLEAN}
 
 
-@pytest.mark.parametrize("operation", [Operation.RENAME, Operation.RENAME_DIR])
-def test_every_rename_whose_reply_is_lost_is_settled(operation: Operation) -> None:
+@pytest.mark.parametrize("operation", [StoreOperation.RENAME, StoreOperation.RENAME_DIR])
+def test_every_rename_whose_reply_is_lost_is_settled(operation: StoreOperation) -> None:
     for nth in range(1, 20):
         bucket = Bucket("file-v1")
         assert run_with(bucket, Fault(FaultMode.LOST_REPLY, operation, nth=nth)).committed
@@ -81,7 +81,7 @@ def test_a_job_that_died_before_success_with_nothing_left_below_temporary() -> N
     job = bucket.start(ctx)
     commits = [bucket.run_task(ctx, job, 0, bucket.contents("new", 0))]
     with pytest.raises(SimulatedCrash):
-        bucket.commit(faulty_context(bucket, Fault(FaultMode.CRASH_BEFORE, Operation.PUT)), job, commits)
+        bucket.commit(faulty_context(bucket, Fault(FaultMode.CRASH_BEFORE, StoreOperation.PUT)), job, commits)
     assert finish_all(bucket) == [RecoveryAction.CLEAN]
     assert sorted(bucket.visible().values()) == bucket.expected("new", 1) and bucket.debris() == []
 
@@ -174,7 +174,7 @@ def test_a_job_that_has_gone_on_between_look_and_act_is_left_alone(committer: st
     assert find is not None
     (found,) = find(bucket.context())
     with pytest.raises(SimulatedCrash):  # all files are visible, _SUCCESS is not
-        bucket.commit(faulty_context(bucket, Fault(FaultMode.CRASH_BEFORE, Operation.PUT)), job, commits)
+        bucket.commit(faulty_context(bucket, Fault(FaultMode.CRASH_BEFORE, StoreOperation.PUT)), job, commits)
     with pytest.raises(ConflictError, match="made progress"):
         found.recover()
     assert sorted(bucket.visible().values()) == bucket.expected("new", 1)
@@ -184,7 +184,7 @@ def test_a_job_that_has_gone_on_between_look_and_act_is_left_alone(committer: st
 def test_a_committed_job_is_over_although_its_directory_could_not_be_deleted(committer: str) -> None:
     """Its record goes first: once another job has replaced _SUCCESS, nothing else says that the job is committed."""
     bucket = Bucket(committer)
-    outcome = run_with(bucket, Fault(FaultMode.FAIL, Operation.DELETE_MANY, times=FOR_EVER))
+    outcome = run_with(bucket, Fault(FaultMode.FAIL, StoreOperation.DELETE_MANY, times=FOR_EVER))
     assert outcome.committed and not outcome.finished
     bucket.store.delete(f"{HOME}_SUCCESS")  # or another tool replaces it
     finish_all(bucket)

@@ -23,7 +23,7 @@ from holdfast.errors import (
 )
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.stores.base import iter_objects
-from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors import InterceptedStore, StoreCall, StoreOperation
 from holdfast.stores.local.store import LocalStore
 from holdfast.stores.memory import MemoryStore
 from tests.clocks import CountingIds, SimulatedClock
@@ -151,7 +151,7 @@ def test_a_job_commit_can_be_tried_again_before_it_has_moved_anything() -> None:
     job = bucket.start(ctx)
     commits = [bucket.run_task(ctx, job, 0, bucket.contents("new", 0))]
     with pytest.raises(UnavailableError):
-        bucket.commit(faulty_context(bucket, Fault(FaultMode.FAIL, Operation.LIST)), job, commits)
+        bucket.commit(faulty_context(bucket, Fault(FaultMode.FAIL, StoreOperation.LIST)), job, commits)
     assert bucket.visible() == {}
     assert bucket.commit(ctx, job, commits).committed
     with pytest.raises(NotFoundError):
@@ -206,7 +206,7 @@ def test_an_abort_after_the_commit_says_that_it_is_committed() -> None:
     bucket = Bucket("file-v1")
     job = bucket.start(bucket.context())
     commits = [bucket.run_task(bucket.context(), job, 0, bucket.contents("new", 0))]
-    lossy = Fault(FaultMode.LOST_REPLY, Operation.PUT, "*_SUCCESS")
+    lossy = Fault(FaultMode.LOST_REPLY, StoreOperation.PUT, "*_SUCCESS")
     with pytest.raises(OutcomeUnknownError):
         bucket.commit(faulty_context(bucket, lossy), job, commits)
     assert V1.abort_job(bucket.context(), job).committed
@@ -220,7 +220,7 @@ def test_trouble_in_clean_up_is_no_failed_commit() -> None:
     job = bucket.start(ctx)
     commits = [bucket.run_task(ctx, job, 0, bucket.contents("new", 0))]
     open_attempt(bucket, ctx, job, 0, {"left": b"over"})
-    broken = Fault(FaultMode.FAIL, Operation.DELETE_MANY, times=FOR_EVER)
+    broken = Fault(FaultMode.FAIL, StoreOperation.DELETE_MANY, times=FOR_EVER)
     outcome = bucket.commit(faulty_context(bucket, broken), job, commits)
     assert outcome.committed and not outcome.finished and "cleanup is incomplete" in outcome.pending_reason
     bucket.run_job(ctx, "next")
@@ -268,7 +268,7 @@ def test_attempts_do_not_mix_where_directories_are_renamed() -> None:
     job = bucket.start(bucket.context())
     other = open_attempt(bucket, bucket.context(), job, 0, {"a": b"other", "only-other": b"other"})
     commits = []
-    race = Before(Operation.RENAME_DIR, lambda: commits.append(other.commit()))
+    race = Before(StoreOperation.RENAME_DIR, lambda: commits.append(other.commit()))
     ctx = bucket.context(store=InterceptedStore(bucket.store, race))
     with pytest.raises(PreconditionError):
         run_attempt(bucket, ctx, job, 0, {"a": b"one", "b": b"one"})
@@ -278,7 +278,10 @@ def test_attempts_do_not_mix_where_directories_are_renamed() -> None:
 
 def test_an_attempt_that_dies_displacing_another_takes_the_output_away() -> None:
     """C1 does not hold: the accepted attempt's directory is deleted, in whole or part, the job commits without it."""
-    for operation, left in ((Operation.RENAME_DIR, {"b": b"1"}), (Operation.DELETE_MANY, {"a": b"0", "b": b"1"})):
+    for operation, left in (
+        (StoreOperation.RENAME_DIR, {"b": b"1"}),
+        (StoreOperation.DELETE_MANY, {"a": b"0", "b": b"1"}),
+    ):
         bucket = Bucket("file-v1")
         ctx = bucket.context()
         job = bucket.start(ctx)
@@ -299,7 +302,7 @@ def test_a_committed_directory_that_goes_while_it_is_merged_fails_the_job() -> N
     listed: list[str] = []
 
     def displace(call: StoreCall, proceed: Callable[[], T]) -> T:
-        if call.operation is Operation.LIST and call.key == committed:
+        if call.operation is StoreOperation.LIST and call.key == committed:
             listed.append(call.key)
             if len(listed) == 2:  # once for the names in the report, then to merge
                 bucket.store.delete_many([info.key for info in iter_objects(bucket.store, committed)])

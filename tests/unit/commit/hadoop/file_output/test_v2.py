@@ -10,7 +10,7 @@ from holdfast.commit import COMMITTERS, CommitContext, CommitSettings, SaveMode
 from holdfast.commit.success_file import read_success_file
 from holdfast.errors import NotFoundError, UnavailableError, UnsupportedError
 from holdfast.runtime import Environment, SerialRunner
-from holdfast.stores.interceptors import Operation
+from holdfast.stores.interceptors import StoreOperation
 from holdfast.stores.local.store import LocalStore
 from holdfast.stores.memory import MemoryStore
 from tests.clocks import CountingIds, SimulatedClock
@@ -77,7 +77,7 @@ def test_a_task_that_died_in_its_commit_mixes_with_the_next_attempt() -> None:
     """C2 does not hold: files of both attempts stay, because they have different names."""
     bucket = Bucket("file-v2")
     job = bucket.start(bucket.context())
-    dying = faulty_context(bucket, Fault(FaultMode.CRASH_AFTER, Operation.RENAME))
+    dying = faulty_context(bucket, Fault(FaultMode.CRASH_AFTER, StoreOperation.RENAME))
     first = open_attempt(bucket, dying, job, 0, {"a-first": b"first", "b-first": b"first"})
     with pytest.raises(SimulatedCrash):
         first.commit()
@@ -128,7 +128,7 @@ def test_a_job_commit_can_be_repeated() -> None:
     job = bucket.start(ctx)
     commits = [bucket.run_task(ctx, job, 0, bucket.contents("new", 0))]
     with pytest.raises(UnavailableError):
-        bucket.commit(faulty_context(bucket, Fault(FaultMode.FAIL, Operation.PUT)), job, commits)
+        bucket.commit(faulty_context(bucket, Fault(FaultMode.FAIL, StoreOperation.PUT)), job, commits)
     for _ in range(2):
         assert bucket.commit(ctx, job, commits).committed
     assert V2.abort_job(ctx, job).committed, "an abort of a committed job takes nothing back"

@@ -13,7 +13,7 @@ from holdfast.commit.hadoop.pending import MARKER_LENGTH
 from holdfast.commit.ids import AttemptId, FileOwner, JobId
 from holdfast.commit.success_file import read_success_file
 from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError, UnavailableError, UnsupportedError
-from holdfast.stores.interceptors import Operation
+from holdfast.stores.interceptors import StoreOperation
 from holdfast.stores.memory import MemoryStore
 from tests.interceptors import Fault, FaultMode
 from tests.unit.commit.attempts import HOME, faulty_context, open_attempt, run_attempt
@@ -199,7 +199,7 @@ def test_a_job_commit_that_fails_is_tried_again() -> None:
     job = bucket.start(ctx)
     commits = run_tasks(bucket, ctx, job, "new")
     with pytest.raises(UnavailableError):
-        bucket.commit(faulty_context(bucket, Fault(FaultMode.FAIL, Operation.LIST)), job, commits)
+        bucket.commit(faulty_context(bucket, Fault(FaultMode.FAIL, StoreOperation.LIST)), job, commits)
     assert bucket.visible() == {}
     assert bucket.commit(ctx, job, commits).committed
     with pytest.raises(NotFoundError, match="pending sets of committed tasks do not exist"):
@@ -272,7 +272,7 @@ def test_an_abort_that_fails_says_so_and_can_be_done_again() -> None:
     ctx = bucket.context()
     job = bucket.start(ctx)
     run_tasks(bucket, ctx, job, "new")
-    outcome = MAGIC.abort_job(faulty_context(bucket, Fault(FaultMode.FAIL, Operation.ABORT_UPLOAD)), job)
+    outcome = MAGIC.abort_job(faulty_context(bucket, Fault(FaultMode.FAIL, StoreOperation.ABORT_UPLOAD)), job)
     assert not outcome.finished and "holdfast recover" in outcome.pending_reason
     assert MAGIC.abort_job(ctx, job).finished and bucket.debris() == []
 

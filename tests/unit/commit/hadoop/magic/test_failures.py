@@ -17,7 +17,7 @@ from holdfast.errors import (
     OutcomeUnknownError,
     UnavailableError,
 )
-from holdfast.stores.interceptors import InterceptedStore, Operation
+from holdfast.stores.interceptors import InterceptedStore, StoreOperation
 from tests.interceptors import FOR_EVER, Fault, FaultMode, Faulty
 from tests.unit.commit.attempts import HOME, Before, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket
@@ -28,16 +28,16 @@ from tests.unit.commit.hadoop.magic.magic_jobs import MAGIC, hidden, leftovers, 
 @pytest.mark.parametrize(
     "fault",
     [
-        pytest.param(Fault(FaultMode.FAIL, Operation.CREATE_UPLOAD), id="scenario 12"),
-        pytest.param(Fault(FaultMode.FAIL, Operation.UPLOAD_PART), id="scenario 13"),
-        pytest.param(Fault(FaultMode.FAIL, Operation.UPLOAD_PART, key="*/two"), id="scenario 14"),
-        pytest.param(Fault(FaultMode.FAIL, Operation.PUT, key="*/__base/two"), id="marker"),
-        pytest.param(Fault(FaultMode.FAIL, Operation.PUT, key="*/__base/two.pending"), id="record"),
-        pytest.param(Fault(FaultMode.LOST_REPLY, Operation.UPLOAD_PART, key="*/two"), id="lost reply of a part"),
-        pytest.param(Fault(FaultMode.LOST_REPLY, Operation.PUT, key="*.pending"), id="lost reply of a record"),
-        pytest.param(Fault(FaultMode.FAIL, Operation.LIST), id="listing of records"),
-        pytest.param(Fault(FaultMode.FAIL, Operation.GET, key="*two.pending"), id="load of a record"),
-        pytest.param(Fault(FaultMode.FAIL, Operation.PUT, key="*.pendingset"), id="save of the set"),
+        pytest.param(Fault(FaultMode.FAIL, StoreOperation.CREATE_UPLOAD), id="scenario 12"),
+        pytest.param(Fault(FaultMode.FAIL, StoreOperation.UPLOAD_PART), id="scenario 13"),
+        pytest.param(Fault(FaultMode.FAIL, StoreOperation.UPLOAD_PART, key="*/two"), id="scenario 14"),
+        pytest.param(Fault(FaultMode.FAIL, StoreOperation.PUT, key="*/__base/two"), id="marker"),
+        pytest.param(Fault(FaultMode.FAIL, StoreOperation.PUT, key="*/__base/two.pending"), id="record"),
+        pytest.param(Fault(FaultMode.LOST_REPLY, StoreOperation.UPLOAD_PART, key="*/two"), id="lost reply of a part"),
+        pytest.param(Fault(FaultMode.LOST_REPLY, StoreOperation.PUT, key="*.pending"), id="lost reply of a record"),
+        pytest.param(Fault(FaultMode.FAIL, StoreOperation.LIST), id="listing of records"),
+        pytest.param(Fault(FaultMode.FAIL, StoreOperation.GET, key="*two.pending"), id="load of a record"),
+        pytest.param(Fault(FaultMode.FAIL, StoreOperation.PUT, key="*.pendingset"), id="save of the set"),
     ],
 )
 def test_a_task_that_fails(fault: Fault) -> None:
@@ -67,9 +67,9 @@ def test_a_task_whose_abort_fails_too() -> None:
     job = bucket.start(bucket.context())
     ctx = faulty_context(
         bucket,
-        Fault(FaultMode.FAIL, Operation.PUT, key="*.pendingset", error=CorruptDataError("the first error")),
-        Fault(FaultMode.FAIL, Operation.ABORT_UPLOAD, times=FOR_EVER),
-        Fault(FaultMode.FAIL, Operation.DELETE_MANY, times=FOR_EVER),
+        Fault(FaultMode.FAIL, StoreOperation.PUT, key="*.pendingset", error=CorruptDataError("the first error")),
+        Fault(FaultMode.FAIL, StoreOperation.ABORT_UPLOAD, times=FOR_EVER),
+        Fault(FaultMode.FAIL, StoreOperation.DELETE_MANY, times=FOR_EVER),
     )
     with pytest.raises(CorruptDataError, match="the first error"):
         run_attempt(bucket, ctx, job, 0, {"one": b"12345678"})
@@ -83,7 +83,7 @@ def test_a_set_whose_put_was_not_confirmed() -> None:
     bucket = Bucket("magic")
     ctx = bucket.context()
     job = bucket.start(ctx)
-    lost = faulty_context(bucket, Fault(FaultMode.LOST_REPLY, Operation.PUT, key="*.pendingset"))
+    lost = faulty_context(bucket, Fault(FaultMode.LOST_REPLY, StoreOperation.PUT, key="*.pendingset"))
     with pytest.raises(OutcomeUnknownError):
         run_attempt(bucket, lost, job, 0, {"one": b"first"})
     assert hidden(bucket) == [pendingset_path(job.job, 0)] and uploads(bucket) == []
@@ -131,7 +131,7 @@ def test_two_files_with_one_target_fail_the_task() -> None:
 def test_a_directory_that_cannot_be_deleted_does_not_fail_the_task() -> None:
     bucket = Bucket("magic")
     job = bucket.start(bucket.context())
-    ctx = faulty_context(bucket, Fault(FaultMode.FAIL, Operation.DELETE_MANY))
+    ctx = faulty_context(bucket, Fault(FaultMode.FAIL, StoreOperation.DELETE_MANY))
     commits = [run_attempt(bucket, ctx, job, 0, {"one": b"1"})]
     assert len(hidden(bucket)) == 3, "the set, a marker and a record"
     bucket.commit(bucket.context(), job, commits)
@@ -167,7 +167,7 @@ def test_an_attempt_that_commits_during_the_job_commit() -> None:
     job = bucket.start(ctx)
     late = open_attempt(bucket, ctx, job, 0, {"late": b"late"})
     commits = [run_attempt(bucket, ctx, job, 0, {"accepted": b"accepted"})]
-    race = Before(Operation.LIST, late.commit)
+    race = Before(StoreOperation.LIST, late.commit)
     bucket.commit(bucket.context(store=InterceptedStore(bucket.store, race)), job, commits)
     assert race.fired and bucket.visible() == {"late": b"late"}, "C3 does not hold"
     assert uploads(bucket) == [f"{HOME}accepted"], "nobody knows the accepted one's upload any more"
@@ -182,7 +182,7 @@ def test_a_job_commit_that_fails_halfway_takes_its_files_back() -> None:
         bucket.run_job(ctx, "old")
         job = bucket.start(ctx)
         commits = run_tasks(bucket, ctx, job, "new")
-        faulty = faulty_context(bucket, Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD, nth=nth))
+        faulty = faulty_context(bucket, Fault(FaultMode.FAIL, StoreOperation.COMPLETE_UPLOAD, nth=nth))
         with pytest.raises(UnavailableError):
             bucket.commit(faulty, job, commits)
         assert sorted(bucket.visible().values()) == bucket.expected("old") and uploads(bucket) == []
@@ -210,7 +210,7 @@ def test_a_clean_up_that_fails_is_reported_and_not_raised() -> None:
     ctx = bucket.context()
     job = bucket.start(ctx)
     commits = run_tasks(bucket, ctx, job, "new")
-    outcome = bucket.commit(faulty_context(bucket, Fault(FaultMode.FAIL, Operation.LIST_UPLOADS)), job, commits)
+    outcome = bucket.commit(faulty_context(bucket, Fault(FaultMode.FAIL, StoreOperation.LIST_UPLOADS)), job, commits)
     assert outcome.committed and not outcome.finished and "holdfast recover" in outcome.pending_reason
     left = leftovers(ctx)[job.job]
     assert left.action is RecoveryAction.CLEAN and "_SUCCESS" in left.reason
@@ -226,7 +226,7 @@ def test_a_success_report_that_cannot_be_written() -> None:
     job = bucket.start(ctx)
     commits = run_tasks(bucket, ctx, job, "new")
     with pytest.raises(UnavailableError):
-        bucket.commit(faulty_context(bucket, Fault(FaultMode.FAIL, Operation.PUT, key="*/_SUCCESS")), job, commits)
+        bucket.commit(faulty_context(bucket, Fault(FaultMode.FAIL, StoreOperation.PUT, key="*/_SUCCESS")), job, commits)
     assert not MAGIC.abort_job(ctx, job).committed
     assert sorted(bucket.visible().values()) == bucket.expected("new") and read_success_file(ctx) is None
     assert bucket.debris() == []
@@ -312,6 +312,6 @@ def test_an_abort_goes_on_without_the_success_report(caplog: pytest.LogCaptureFi
     bucket = Bucket("magic")
     job = bucket.start(bucket.context())
     run_tasks(bucket, bucket.context(), job, "new")
-    outcome = MAGIC.abort_job(faulty_context(bucket, Fault(FaultMode.FAIL, Operation.GET)), job)
+    outcome = MAGIC.abort_job(faulty_context(bucket, Fault(FaultMode.FAIL, StoreOperation.GET)), job)
     assert not outcome.committed and "_SUCCESS could not be read" in caplog.text
     assert bucket.visible() == {} and bucket.debris() == []

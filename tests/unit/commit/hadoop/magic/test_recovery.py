@@ -12,7 +12,7 @@ from holdfast.commit.recovery import find_leftovers
 from holdfast.commit.success_file import read_success_file
 from holdfast.errors import ConflictError, UnavailableError
 from holdfast.stores.base import MultipartLimits, Part
-from holdfast.stores.interceptors import Operation
+from holdfast.stores.interceptors import StoreOperation
 from holdfast.stores.memory import MemoryStore
 from tests.interceptors import Fault, FaultMode
 from tests.servers.minio_like import MinioLike
@@ -85,7 +85,7 @@ def test_going_on_does_not_take_back_when_the_store_is_away() -> None:
     bucket = Bucket("magic")
     _ctx, job = committed_tasks(bucket)
     complete(bucket, job, 0, 1)
-    left = only(faulty_context(bucket, Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD, nth=3)))
+    left = only(faulty_context(bucket, Fault(FaultMode.FAIL, StoreOperation.COMPLETE_UPLOAD, nth=3)))
     with pytest.raises(UnavailableError):
         left.recover()
     assert len(bucket.visible()) == 2 and len(uploads(bucket)) == 2
@@ -255,7 +255,7 @@ def test_a_job_that_goes_on_while_somebody_looks() -> None:
 def test_a_clean_up_that_fails_is_raised() -> None:
     bucket = Bucket("magic")
     committed_tasks(bucket)
-    left = only(faulty_context(bucket, Fault(FaultMode.FAIL, Operation.ABORT_UPLOAD)))
+    left = only(faulty_context(bucket, Fault(FaultMode.FAIL, StoreOperation.ABORT_UPLOAD)))
     with pytest.raises(UnavailableError, match="repeat later"):
         left.recover()
     left.recover()

@@ -7,7 +7,7 @@ import collections
 from holdfast.commit import CommitSettings
 from holdfast.commit.context import Measure
 from holdfast.commit.hadoop.magic.files import attempt_dir, iter_pending_paths, load_upload_record
-from holdfast.stores.interceptors import InterceptedStore, Operation
+from holdfast.stores.interceptors import InterceptedStore, StoreOperation
 from tests.interceptors import Recorder
 from tests.unit.commit.committer_jobs import Bucket
 from tests.unit.commit.hadoop.magic.magic_jobs import MAGIC
@@ -64,7 +64,7 @@ def test_a_job_commit() -> None:
     job = bucket.start(ctx)
     commits = [bucket.run_task(ctx, job, task, [b"x"] * 5) for task in range(200)]
     bucket.commit(bucket.context(store=InterceptedStore(bucket.store, recorded)), job, commits)
-    assert recorded.count(Operation.COMPLETE_UPLOAD) == 1000
+    assert recorded.count(StoreOperation.COMPLETE_UPLOAD) == 1000
     assert counts(recorded) == {
         "list_page": 2,
         "get": 200,
@@ -95,6 +95,6 @@ def test_sets_that_travelled_are_not_read_again() -> None:
     outcome = bucket.commit(bucket.context(store=InterceptedStore(bucket.store, recorded)), job, commits)
     assert outcome.report is not None
     assert outcome.report.metrics["requests"] == 1 + 1 + 96 + 1, "a listing, task 7's set, the completions, a look"
-    assert recorded.count(Operation.GET) == 1, "that of task 7"
+    assert recorded.count(StoreOperation.GET) == 1, "that of task 7"
     assert sorted(bucket.visible().values()) == [b"late"] + [b"x"] * 95
     assert len(recorded.calls) <= 1.2 * 96

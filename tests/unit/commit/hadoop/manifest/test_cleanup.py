@@ -8,7 +8,7 @@ from holdfast.commit import COMMITTERS
 from holdfast.commit.leftovers import RecoveryAction
 from holdfast.commit.records import JobOutcome
 from holdfast.runtime import ThreadRunner
-from holdfast.stores.interceptors import InterceptedStore, Operation
+from holdfast.stores.interceptors import InterceptedStore, StoreOperation
 from tests.interceptors import FOR_EVER, Fault, FaultMode, Faulty
 from tests.unit.commit.attempts import open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket
@@ -43,8 +43,8 @@ def test_clean_up_side_by_side_on_threads() -> None:
     assert ended(bucket).finished and bucket.debris() == []
 
 
-@pytest.mark.parametrize("operation", [Operation.DELETE, Operation.DELETE_MANY])
-def test_trouble_in_clean_up(operation: Operation) -> None:
+@pytest.mark.parametrize("operation", [StoreOperation.DELETE, StoreOperation.DELETE_MANY])
+def test_trouble_in_clean_up(operation: StoreOperation) -> None:
     """Scenario 62 and scenario 82: the job is committed, and the outcome says that clean-up is left."""
     bucket = Bucket("manifest")
     outcome = ended(bucket, Fault(FaultMode.FAIL, operation, times=FOR_EVER))
@@ -60,7 +60,7 @@ def test_trouble_in_abort() -> None:
     bucket = Bucket("manifest")
     job = bucket.start(bucket.context())
     run_attempt(bucket, bucket.context(), job, 0, {"a": b"1"})
-    store = InterceptedStore(bucket.store, Faulty(Fault(FaultMode.FAIL, Operation.DELETE_MANY, times=FOR_EVER)))
+    store = InterceptedStore(bucket.store, Faulty(Fault(FaultMode.FAIL, StoreOperation.DELETE_MANY, times=FOR_EVER)))
     ctx = bucket.context(store=store)
     outcome = MANIFEST.abort_job(ctx, job)
     assert not outcome.committed and not outcome.finished

@@ -33,7 +33,7 @@ from holdfast.errors import (
 )
 from holdfast.runtime import ThreadRunner
 from holdfast.stores.base import iter_objects
-from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors import InterceptedStore, StoreCall, StoreOperation
 from holdfast.stores.memory import MemoryStore
 from tests.clocks import CountingIds, SimulatedClock
 from tests.interceptors import FOR_EVER, Fault, FaultMode, Recorder
@@ -138,7 +138,7 @@ def test_second_start_of_a_job() -> None:
         bucket.start(same_moment())
     assert bucket.store.get(HOME + job_record_path(job)) == before
     bucket.store.delete(HOME + job_record_path(job))
-    taken = Before(Operation.PUT, lambda: bucket.store.put(HOME + job_record_path(job), before))
+    taken = Before(StoreOperation.PUT, lambda: bucket.store.put(HOME + job_record_path(job), before))
     with pytest.raises(DestinationExistsError, match="started before"):
         bucket.start(replace(same_moment(), store=InterceptedStore(bucket.store, taken)))
     bucket.store.delete(HOME + job_record_path(job))
@@ -214,7 +214,7 @@ def test_rename_that_raises_ends_the_job_commit() -> None:
     bucket = Bucket("manifest")
     stages: list[tuple[str, int, int]] = []
     reports = MemoryStore()
-    fault = Fault(FaultMode.FAIL, Operation.RENAME, nth=3, error=UnavailableError("throttled: repeat later"))
+    fault = Fault(FaultMode.FAIL, StoreOperation.RENAME, nth=3, error=UnavailableError("throttled: repeat later"))
     failing = replace(
         faulty_context(bucket, fault),
         reports=Place(store=reports, prefix="reports/", url="memory://reports"),
@@ -283,7 +283,7 @@ def test_no_request_is_spent_on_names_of_our_own() -> None:
     recorded = Recorder()
     bucket.commit(bucket.context(store=InterceptedStore(bucket.store, recorded)), job, commits)
     counts = recorded.counts()
-    assert counts[Operation.HEAD] == 2 and counts[Operation.GET] == 3 and counts[Operation.RENAME] == 5
+    assert counts[StoreOperation.HEAD] == 2 and counts[StoreOperation.GET] == 3 and counts[StoreOperation.RENAME] == 5
 
 
 @pytest.mark.parametrize("mode", [SaveMode.APPEND, *REPLACING])
@@ -340,7 +340,7 @@ def test_manifest_that_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     commits = run_tasks(bucket, ctx, job, "new")
     with pytest.raises(CorruptDataError, match="too long"):
         bucket.commit(ctx, job, commits)
-    read = [call.key for call in recorded.calls if call.operation is Operation.GET]
+    read = [call.key for call in recorded.calls if call.operation is StoreOperation.GET]
     assert read == [HOME + "_SUCCESS"], "whether the job is the first one"
 
 
@@ -414,7 +414,7 @@ def test_replacing_job_commit_goes_on_after_an_error(mode: SaveMode) -> None:
     ctx = bucket.context()
     job = bucket.start(ctx, mode)
     commit = run_attempt(bucket, ctx, job, 0, {"d/a": b"1", "d/b": b"2", "d/c": b"3"})
-    fault = Fault(FaultMode.FAIL, Operation.RENAME, nth=3)
+    fault = Fault(FaultMode.FAIL, StoreOperation.RENAME, nth=3)
     with pytest.raises(UnavailableError):
         bucket.commit(faulty_context(bucket, fault), job, [commit])
     bucket.commit(ctx, job, [commit])
@@ -429,7 +429,7 @@ def test_trouble_while_deleting_ends_the_job_commit() -> None:
     job = bucket.start(ctx, SaveMode.OVERWRITE)
     commit = run_attempt(bucket, ctx, job, 0, {"new": b"new"})
     with pytest.raises(UnavailableError):
-        bucket.commit(faulty_context(bucket, Fault(FaultMode.FAIL, Operation.DELETE_MANY)), job, [commit])
+        bucket.commit(faulty_context(bucket, Fault(FaultMode.FAIL, StoreOperation.DELETE_MANY)), job, [commit])
     assert bucket.visible() == {"old": b"old"}
 
 
@@ -468,7 +468,7 @@ def test_abort_after_a_commit() -> None:
     ctx = bucket.context()
     job = bucket.start(ctx)
     commits = run_tasks(bucket, ctx, job, "new")
-    fault = Fault(FaultMode.FAIL, Operation.DELETE, times=FOR_EVER)
+    fault = Fault(FaultMode.FAIL, StoreOperation.DELETE, times=FOR_EVER)
     outcome = bucket.commit(faulty_context(bucket, fault), job, commits)
     assert outcome.committed and not outcome.finished and "recover" in outcome.pending_reason
     assert MANIFEST.abort_job(ctx, job).committed
@@ -484,7 +484,7 @@ def test_abort_after_half_a_commit_leaves_what_is_visible() -> None:
     job = bucket.start(ctx)
     commits = run_tasks(bucket, ctx, job, "new")
     with pytest.raises(UnavailableError):
-        bucket.commit(faulty_context(bucket, Fault(FaultMode.FAIL, Operation.RENAME, nth=2)), job, commits)
+        bucket.commit(faulty_context(bucket, Fault(FaultMode.FAIL, StoreOperation.RENAME, nth=2)), job, commits)
     assert not MANIFEST.abort_job(ctx, job).committed
     assert len(bucket.visible()) == 1 and bucket.debris() == []
 
@@ -521,7 +521,7 @@ def test_a_manifest_that_goes_while_it_is_loaded_fails_the_job() -> None:
     commit = run_attempt(bucket, bucket.context(), job, 0, {"a": b"one"})
 
     def displace(call: StoreCall, proceed: Callable[[], T]) -> T:
-        if call.operation is Operation.GET and call.key.endswith("-manifest.json"):
+        if call.operation is StoreOperation.GET and call.key.endswith("-manifest.json"):
             bucket.store.delete(call.key)
         return proceed()
 

@@ -15,7 +15,7 @@ from holdfast.commit.leftovers import Leftover, RecoveryAction
 from holdfast.commit.success_file import read_success_file
 from holdfast.errors import NotFoundError, OutcomeUnknownError, UnavailableError
 from holdfast.stores.base import iter_objects
-from holdfast.stores.interceptors import InterceptedStore, Operation
+from holdfast.stores.interceptors import InterceptedStore, StoreOperation
 from tests.interceptors import FOR_EVER, Fault, FaultMode, Faulty, SimulatedCrash, crash_at
 from tests.simulation.world import At
 from tests.unit.commit.attempts import HOME, Before, faulty_context, open_attempt, run_attempt
@@ -280,7 +280,7 @@ def test_reply_of_every_rename_is_lost_once(had_effect: bool) -> None:
     mode = FaultMode.LOST_REPLY if had_effect else FaultMode.FAIL
     for nth in itertools.count(1):
         bucket, job, commits = prepared()
-        faulty = Faulty(Fault(mode, Operation.RENAME, nth=nth, error=error))
+        faulty = Faulty(Fault(mode, StoreOperation.RENAME, nth=nth, error=error))
         outcome = bucket.commit(bucket.context(store=InterceptedStore(bucket.store, faulty)), job, commits)
         assert outcome.committed and contents(bucket) == sorted(OLD + bucket.expected("new")) and bucket.debris() == []
         if not faulty.fired:
@@ -292,7 +292,7 @@ def test_rename_that_never_answers() -> None:
     """It is unknown whether the file was renamed: the error says so, and recovery finds out."""
     bucket, job, commits = prepared()
     error = OutcomeUnknownError("injected fault: timed out, read before repeating")
-    fault = Fault(FaultMode.FAIL, Operation.RENAME, nth=2, times=FOR_EVER, error=error)
+    fault = Fault(FaultMode.FAIL, StoreOperation.RENAME, nth=2, times=FOR_EVER, error=error)
     with pytest.raises(OutcomeUnknownError, match="holdfast recover"):
         bucket.commit(faulty_context(bucket, fault), job, commits)
     (found,) = leftovers(bucket)
@@ -309,7 +309,7 @@ def half_committed(files: dict[str, bytes], mode: SaveMode = SaveMode.APPEND) ->
     job = bucket.start(ctx, mode)
     named = {path.format(job=job.job): content for path, content in files.items()}
     commit = run_attempt(bucket, ctx, job, 0, named)
-    crash = Fault(FaultMode.CRASH_AFTER, Operation.RENAME)
+    crash = Fault(FaultMode.CRASH_AFTER, StoreOperation.RENAME)
     with pytest.raises(SimulatedCrash):
         bucket.commit(faulty_context(bucket, crash), job, [commit])
     return bucket, job
@@ -372,7 +372,7 @@ def test_late_attempt_that_replaced_a_manifest_when_more_was_visible() -> None:
     job = bucket.start(ctx)
     commits = [bucket.run_task(ctx, job, task, bucket.contents("new", task)) for task in range(TASKS)]
     with pytest.raises(SimulatedCrash):
-        bucket.commit(faulty_context(bucket, Fault(FaultMode.CRASH_AFTER, Operation.RENAME, nth=3)), job, commits)
+        bucket.commit(faulty_context(bucket, Fault(FaultMode.CRASH_AFTER, StoreOperation.RENAME, nth=3)), job, commits)
     (found,) = leftovers(bucket)
     assert (found.action, found.files) == (RecoveryAction.FORWARD, 3)
     bucket.run_task(ctx, job, 0, bucket.contents("late", 0))
@@ -396,7 +396,7 @@ def test_file_of_somebody_else_stands_where_one_goes(mode: SaveMode) -> None:
 
 def test_recovery_that_cannot_clean_up_says_so() -> None:
     bucket, _job = half_committed(OWN)
-    ctx = faulty_context(bucket, Fault(FaultMode.FAIL, Operation.DELETE_MANY, times=FOR_EVER))
+    ctx = faulty_context(bucket, Fault(FaultMode.FAIL, StoreOperation.DELETE_MANY, times=FOR_EVER))
     assert MANIFEST.leaves_records
     (found,) = MANIFEST.find_leftovers(ctx)
     with pytest.raises(UnavailableError):
@@ -420,7 +420,7 @@ def test_visible_file_that_no_manifest_names() -> None:
 def test_success_marker_of_the_job_means_clean() -> None:
     """Regardless of the later fate of its files."""
     bucket, job, commits = prepared()
-    crash = Fault(FaultMode.CRASH_BEFORE, Operation.DELETE)
+    crash = Fault(FaultMode.CRASH_BEFORE, StoreOperation.DELETE)
     with pytest.raises(SimulatedCrash):
         bucket.commit(faulty_context(bucket, crash), job, commits)
     victim = next(path for path in bucket.visible() if job.job in path)
@@ -492,7 +492,7 @@ def test_newest_attempt_at_a_job_counts() -> None:
 def test_job_that_ends_while_recovery_looks() -> None:
     """A live job may end at the next call: it is skipped."""
     bucket, job, _commits = prepared()
-    meanwhile = Before(Operation.GET, lambda: MANIFEST.abort_job(bucket.context(), job))
+    meanwhile = Before(StoreOperation.GET, lambda: MANIFEST.abort_job(bucket.context(), job))
     assert MANIFEST.leaves_records
     assert list(MANIFEST.find_leftovers(bucket.context(store=InterceptedStore(bucket.store, meanwhile)))) == []
     assert meanwhile.fired

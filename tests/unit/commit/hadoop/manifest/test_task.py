@@ -24,7 +24,7 @@ from holdfast.errors import (
     UnavailableError,
 )
 from holdfast.stores.base import iter_objects
-from holdfast.stores.interceptors import InterceptedStore, Operation
+from holdfast.stores.interceptors import InterceptedStore, StoreOperation
 from tests.clocks import CountingIds
 from tests.interceptors import FOR_EVER, Fault, FaultMode, Recorder
 from tests.unit.commit.attempts import HOME, Before, faulty_context, open_attempt, run_attempt
@@ -83,10 +83,10 @@ def test_request_cost_of_a_task_commit() -> None:
     recorded.calls.clear()
     attempt.commit()
     assert recorded.counts() == {
-        Operation.LIST: 1,
-        Operation.PUT: 1,
-        Operation.DELETE: 1,
-        Operation.RENAME: 1,
+        StoreOperation.LIST: 1,
+        StoreOperation.PUT: 1,
+        StoreOperation.DELETE: 1,
+        StoreOperation.RENAME: 1,
     }
 
 
@@ -150,7 +150,7 @@ def test_late_attempt_that_dies_takes_the_other_ones_manifest_along() -> None:
     """C1: the old manifest is deleted before the new one is renamed. The job commit fails, and shows nothing."""
     bucket, ctx, job = started()
     counted = run_attempt(bucket, ctx, job, 0, {"a": b"counted"})
-    lost = Fault(FaultMode.FAIL, Operation.RENAME, times=FOR_EVER)
+    lost = Fault(FaultMode.FAIL, StoreOperation.RENAME, times=FOR_EVER)
     with pytest.raises(UnavailableError):
         run_attempt(bucket, faulty_context(bucket, lost), job, 0, {"a": b"late"})
     with pytest.raises(NotFoundError, match="manifests"):
@@ -177,8 +177,8 @@ def test_file_that_changed_before_the_commit() -> None:
 
 
 # --- saving -----------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("operation", [Operation.PUT, Operation.DELETE, Operation.RENAME])
-def test_saving_fails(operation: Operation) -> None:
+@pytest.mark.parametrize("operation", [StoreOperation.PUT, StoreOperation.DELETE, StoreOperation.RENAME])
+def test_saving_fails(operation: StoreOperation) -> None:
     """Then the task has not committed, and its directory is deleted: Spark runs the task again."""
     bucket, _ctx, job = started()
     fault = Fault(FaultMode.FAIL, operation, "*-manifest.json*")
@@ -195,7 +195,7 @@ def test_rename_whose_reply_is_lost(mode: FaultMode, retried: bool) -> None:
     if retried:
         run_attempt(bucket, ctx, job, 0, {"a": b"older", "b": b"older"})
     error = OutcomeUnknownError("injected fault: timed out, read first")
-    fault = Fault(mode, Operation.RENAME, "*-manifest.json*", error=error)
+    fault = Fault(mode, StoreOperation.RENAME, "*-manifest.json*", error=error)
     commit = run_attempt(bucket, faulty_context(bucket, fault), job, 0, {"a": b"1"})
     assert [file.dest for file in manifest_of(bucket, job).files] == ["a"]
     bucket.commit(ctx, job, [commit])
@@ -211,11 +211,11 @@ def test_store_that_repeats_a_rename_by_itself() -> None:
         draft = next(info.key for info in iter_objects(bucket.store, HOME) if info.key.endswith(".json.tmp"))
         bucket.store.rename(draft, HOME + task_manifest_path(job, 0))
 
-    once = Before(Operation.RENAME, rename_first)
+    once = Before(StoreOperation.RENAME, rename_first)
     ctx = bucket.context(store=InterceptedStore(bucket.store, once))
     run_attempt(bucket, ctx, job, 0, {"a": b"1"})
     assert once.fired and [file.dest for file in manifest_of(bucket, job).files] == ["a"]
-    fault = Fault(FaultMode.FAIL, Operation.RENAME, error=error)
+    fault = Fault(FaultMode.FAIL, StoreOperation.RENAME, error=error)
     with pytest.raises(NotFoundError):
         run_attempt(bucket, faulty_context(bucket, fault), job, 1, {"b": b"1"})
 

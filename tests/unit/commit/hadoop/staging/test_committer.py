@@ -16,7 +16,7 @@ from holdfast.commit.success_file import parse_success_file, read_success_file
 from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError, OutcomeUnknownError, UnavailableError
 from holdfast.runtime import SerialRunner
 from holdfast.stores.base import MultipartLimits, iter_objects, iter_uploads
-from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors import InterceptedStore, StoreCall, StoreOperation
 from holdfast.stores.memory import MemoryStore
 from tests.interceptors import FOR_EVER, Fault, FaultMode, Faulty
 from tests.unit.commit.attempts import HOME, faulty_context, open_attempt, run_attempt
@@ -37,7 +37,7 @@ def keys(store: MemoryStore) -> list[str]:
     return [info.key for info in iter_objects(store, "")]
 
 
-def failing(store: MemoryStore, operation: Operation) -> InterceptedStore:
+def failing(store: MemoryStore, operation: StoreOperation) -> InterceptedStore:
     return InterceptedStore(store, Faulty(Fault(FaultMode.FAIL, operation)))
 
 
@@ -142,7 +142,7 @@ def test_a_job_commit_can_be_tried_again_before_it_began(committer: str) -> None
     job = bucket.start(ctx)
     commits = [bucket.run_task(ctx, job, 0, bucket.contents("new", 0))]
     assert ctx.staging is not None
-    away = with_shared(ctx, failing(bucket.shared, Operation.LIST))
+    away = with_shared(ctx, failing(bucket.shared, StoreOperation.LIST))
     with pytest.raises(UnavailableError):
         bucket.commit(away, job, commits)
     assert bucket.visible() == {} and len(uploads(bucket)) == 2
@@ -161,7 +161,7 @@ def test_a_pending_set_that_goes_while_it_is_loaded_fails_the_job(committer: str
     commits = [bucket.run_task(ctx, job, 0, bucket.contents("new", 0))]
 
     def displace(call: StoreCall, proceed: Callable[[], T]) -> T:
-        if call.operation is Operation.GET and call.key.endswith(".pendingset"):
+        if call.operation is StoreOperation.GET and call.key.endswith(".pendingset"):
             bucket.shared.delete(call.key)
         return proceed()
 
@@ -188,9 +188,11 @@ def test_an_uncommitted_attempt_is_no_output(committer: str) -> None:
 @pytest.mark.parametrize(
     "fault",
     [
-        pytest.param(Fault(FaultMode.FAIL, Operation.CREATE_UPLOAD, nth=2), id="scenario 12: starting an upload"),
-        pytest.param(Fault(FaultMode.FAIL, Operation.UPLOAD_PART, times=FOR_EVER), id="scenario 13: a part"),
-        pytest.param(Fault(FaultMode.FAIL, Operation.UPLOAD_PART, "*/b", times=FOR_EVER), id="scenario 14: file two"),
+        pytest.param(Fault(FaultMode.FAIL, StoreOperation.CREATE_UPLOAD, nth=2), id="scenario 12: starting an upload"),
+        pytest.param(Fault(FaultMode.FAIL, StoreOperation.UPLOAD_PART, times=FOR_EVER), id="scenario 13: a part"),
+        pytest.param(
+            Fault(FaultMode.FAIL, StoreOperation.UPLOAD_PART, "*/b", times=FOR_EVER), id="scenario 14: file two"
+        ),
     ],
 )
 @_each
@@ -211,8 +213,8 @@ def test_the_first_error_is_the_one_that_is_raised(committer: str) -> None:
     job = bucket.start(bucket.context())
     ctx = faulty_context(
         bucket,
-        Fault(FaultMode.FAIL, Operation.UPLOAD_PART, times=FOR_EVER, error=UnavailableError("the first error")),
-        Fault(FaultMode.FAIL, Operation.ABORT_UPLOAD, times=FOR_EVER, error=UnavailableError("another error")),
+        Fault(FaultMode.FAIL, StoreOperation.UPLOAD_PART, times=FOR_EVER, error=UnavailableError("the first error")),
+        Fault(FaultMode.FAIL, StoreOperation.ABORT_UPLOAD, times=FOR_EVER, error=UnavailableError("another error")),
     )
     with pytest.raises(UnavailableError, match="the first error"):
         run_attempt(bucket, ctx, job, 0, {"day=1/a": b"0123456789"})
@@ -226,7 +228,7 @@ def test_a_pending_set_that_cannot_be_saved(committer: str) -> None:
     ctx = bucket.context()
     job = bucket.start(ctx)
     assert ctx.staging is not None
-    away = with_shared(ctx, failing(bucket.shared, Operation.PUT))
+    away = with_shared(ctx, failing(bucket.shared, StoreOperation.PUT))
     with pytest.raises(UnavailableError):
         run_attempt(bucket, away, job, 0, {"day=1/a": b"0123456789"})
     assert uploads(bucket) == [] and keys(bucket.scratch) == []
@@ -239,7 +241,7 @@ def test_a_scratch_directory_that_cannot_be_deleted_fails_no_attempt(committer: 
     ctx = bucket.context()
     job = bucket.start(ctx)
     assert ctx.staging is not None
-    stuck = Place(store=failing(bucket.scratch, Operation.DELETE_MANY), prefix="", url="memory://scratch")
+    stuck = Place(store=failing(bucket.scratch, StoreOperation.DELETE_MANY), prefix="", url="memory://scratch")
     task = replace(ctx, staging=replace(ctx.staging, scratch=stuck))
     commit = run_attempt(bucket, task, job, 0, {"day=1/a": b"0123456789"})
     assert keys(bucket.scratch) != []
@@ -251,7 +253,7 @@ def test_a_scratch_directory_that_cannot_be_deleted_fails_no_attempt(committer: 
 def test_lost_replies_of_completions(committer: str) -> None:
     """Scenario 69: lost replies do not fail a job commit."""
     bucket = Bucket(committer)
-    bucket.run_job(faulty_context(bucket, Fault(FaultMode.LOST_REPLY, Operation.COMPLETE_UPLOAD, times=2)), "new")
+    bucket.run_job(faulty_context(bucket, Fault(FaultMode.LOST_REPLY, StoreOperation.COMPLETE_UPLOAD, times=2)), "new")
     assert sorted(bucket.visible().values()) == bucket.expected("new") and bucket.debris() == []
 
 
@@ -355,7 +357,7 @@ def test_a_failed_job_commit_takes_everything_back(committer: str) -> None:
     contents = [f"{number}".encode() for number in range(4)]
     commits = [bucket.run_task(ctx, job, task, contents) for task in range(3)]
     assert len(uploads(bucket)) == 12
-    broken = Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD, nth=5, times=FOR_EVER)
+    broken = Fault(FaultMode.FAIL, StoreOperation.COMPLETE_UPLOAD, nth=5, times=FOR_EVER)
     with pytest.raises(UnavailableError):
         bucket.commit(faulty_context(bucket, broken), job, commits)
     assert bucket.visible() == {} and bucket.debris() == []
@@ -398,7 +400,7 @@ def test_an_abort_that_fails_says_so_and_can_be_repeated(committer: str) -> None
     bucket = Bucket(committer)
     job = bucket.start(bucket.context())
     bucket.run_task(bucket.context(), job, 0, bucket.contents("new", 0))
-    outcome = bucket.value.abort_job(faulty_context(bucket, Fault(FaultMode.FAIL, Operation.LIST_UPLOADS)), job)
+    outcome = bucket.value.abort_job(faulty_context(bucket, Fault(FaultMode.FAIL, StoreOperation.LIST_UPLOADS)), job)
     assert not outcome.finished and "cleanup is incomplete" in outcome.pending_reason
     assert bucket.value.abort_job(bucket.context(), job).finished
     assert bucket.debris() == []
@@ -410,7 +412,7 @@ def test_an_abort_after_the_commit_says_that_it_is_committed(committer: str) -> 
     bucket = Bucket(committer)
     job = bucket.start(bucket.context())
     commits = [bucket.run_task(bucket.context(), job, 0, bucket.contents("new", 0))]
-    lossy = Fault(FaultMode.LOST_REPLY, Operation.PUT, "*_SUCCESS")
+    lossy = Fault(FaultMode.LOST_REPLY, StoreOperation.PUT, "*_SUCCESS")
     with pytest.raises(OutcomeUnknownError):
         bucket.commit(faulty_context(bucket, lossy), job, commits)
     assert bucket.value.abort_job(bucket.context(), job).committed
@@ -428,7 +430,7 @@ def test_reports_of_jobs_that_end_well_and_badly(committer: str) -> None:
     good, bad, aborted = bucket.start(ctx), bucket.start(ctx), bucket.start(ctx)
     bucket.commit(ctx, good, [bucket.run_task(ctx, good, 0, bucket.contents("good", 0))])
     commits = [bucket.run_task(ctx, bad, 0, bucket.contents("bad", 0))]
-    broken = replace(faulty_context(bucket, Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD)), reports=place)
+    broken = replace(faulty_context(bucket, Fault(FaultMode.FAIL, StoreOperation.COMPLETE_UPLOAD)), reports=place)
     with pytest.raises(UnavailableError):
         bucket.commit(broken, bad, commits)
     bucket.value.abort_job(ctx, aborted)

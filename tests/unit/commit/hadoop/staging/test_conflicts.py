@@ -7,7 +7,7 @@ import pytest
 from holdfast.commit import COMMITTERS, CommitContext, JobRecord, SaveMode
 from holdfast.errors import DestinationExistsError, InvalidRequestError, UnavailableError
 from holdfast.stores.base import iter_uploads
-from holdfast.stores.interceptors import InterceptedStore, Operation
+from holdfast.stores.interceptors import InterceptedStore, StoreOperation
 from tests.interceptors import FOR_EVER, Fault, FaultMode, Recorder
 from tests.unit.commit.attempts import HOME, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket
@@ -80,9 +80,9 @@ def test_append_never_looks(committer: str) -> None:
     bucket.store.put(HOME + "_SUCCESS", b'{"name": "org.apache.hadoop.fs.s3a.commit.files.SuccessData/1"}')
     ctx, recorded = looks(bucket)
     run_in(bucket, ctx, SaveMode.APPEND, ["day=1/new", "top"])
-    listed = [call.key for call in recorded.calls if call.operation is Operation.LIST]
+    listed = [call.key for call in recorded.calls if call.operation is StoreOperation.LIST]
     assert listed == ["_holdfast/log/", "out put/_holdfast/log/"], "only for a destination that this one would lie in"
-    heads = [call.key for call in recorded.calls if call.operation is Operation.HEAD]
+    heads = [call.key for call in recorded.calls if call.operation is StoreOperation.HEAD]
     assert heads == [HOME.rstrip("/"), f"{HOME}day=1/new"], "that it is no file; at the end, that it has not gone"
     assert bucket.visible() == {**OLD, "day=1/new": b"new", "top": b"new"}
 
@@ -175,7 +175,7 @@ def test_files_at_the_top_lie_in_no_partition(mode: SaveMode) -> None:
 def test_a_deletion_that_fails_aborts_the_job(committer: str, mode: SaveMode) -> None:
     """Scenario 46: the error is raised, nothing of the job is visible or pending."""
     bucket = bucket_with_data(committer)
-    broken = Fault(FaultMode.FAIL, Operation.DELETE_MANY, times=FOR_EVER)
+    broken = Fault(FaultMode.FAIL, StoreOperation.DELETE_MANY, times=FOR_EVER)
     ctx = bucket.context()
     job = bucket.start(ctx, mode)
     commit = run_attempt(bucket, ctx, job, 0, {"day=1/new": b"new"})

@@ -13,7 +13,7 @@ from holdfast.commit.leftovers import Leftover, RecoveryAction
 from holdfast.commit.recovery import UNKNOWN, find_leftovers
 from holdfast.commit.success_file import read_success_file
 from holdfast.stores.base import ObjectStore, iter_uploads
-from holdfast.stores.interceptors import InterceptedStore, Operation
+from holdfast.stores.interceptors import InterceptedStore, StoreOperation
 from tests.interceptors import Fault, FaultMode, Faulty, SimulatedCrash, crash_at
 from tests.unit.commit.attempts import HOME, Before, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket, with_shared
@@ -111,7 +111,7 @@ def test_a_job_commit_that_was_under_way_goes_on(committer: str) -> None:
     bucket = Bucket(committer)
     job = bucket.start(bucket.context())
     commits = [bucket.run_task(bucket.context(), job, task, bucket.contents("new", task)) for task in range(2)]
-    dying = faulty_context(bucket, Fault(FaultMode.CRASH_BEFORE, Operation.COMPLETE_UPLOAD, nth=3))
+    dying = faulty_context(bucket, Fault(FaultMode.CRASH_BEFORE, StoreOperation.COMPLETE_UPLOAD, nth=3))
     with pytest.raises(SimulatedCrash):
         bucket.commit(dying, job, commits)
     (found,) = leftovers(bucket)
@@ -132,7 +132,7 @@ def test_an_attempt_that_dies_displacing_another_takes_the_output_away(committer
     job = bucket.start(ctx)
     commits = [run_attempt(bucket, ctx, job, task, {f"day=1/{task}": b"right"}) for task in range(2)]
     assert ctx.staging is not None
-    dying = InterceptedStore(bucket.shared, Faulty(Fault(FaultMode.CRASH_BEFORE, Operation.RENAME_DIR)))
+    dying = InterceptedStore(bucket.shared, Faulty(Fault(FaultMode.CRASH_BEFORE, StoreOperation.RENAME_DIR)))
     with pytest.raises(SimulatedCrash):
         run_attempt(bucket, with_shared(ctx, dying), job, 0, {"day=1/0": b"twin"})
     assert bucket.commit(ctx, job, commits).committed
@@ -200,7 +200,7 @@ def test_what_an_attempt_saves_after_the_end_of_its_job_goes(committer: str) -> 
     bucket = Bucket(committer)
     ctx = bucket.context()
     job = bucket.start(ctx)
-    race = Before(Operation.UPLOAD_PART, lambda: bucket.value.abort_job(ctx, job))
+    race = Before(StoreOperation.UPLOAD_PART, lambda: bucket.value.abort_job(ctx, job))
     late = bucket.context(store=InterceptedStore(bucket.store, race))
     run_attempt(bucket, late, job, 0, {"day=1/chosen": b"late"})
     assert bucket.debris() != []
