@@ -119,7 +119,7 @@ def _find_order(
         free: this operation may have any answer except those in `except_for`.
 
     Raises:
-        _GivenUpError: the search takes too long.
+        _SearchLimitError: the search takes too long.
     """
     operations = sorted(history, key=lambda one: math.inf if one.ended is None else one.ended)
     bits = [1 << index for index in range(len(operations))]

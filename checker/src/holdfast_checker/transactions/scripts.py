@@ -101,7 +101,7 @@ class _TransactionScriptPlayer:
         """Read two records, one after the other, that are always written together.
 
         Raises:
-            MixedStateError: they differ.
+            InconsistentReadError: they differ.
         """
         if self.get(one) != self.get(other):
             raise InconsistentReadError(f"{one} and {other} differ")
@@ -206,7 +206,7 @@ def run_script(
         pause: called after each step.
 
     Raises:
-        MixedStateError: two records that are always written together differ.
+        InconsistentReadError: two records that are always written together differ.
     """
     player = _TransactionScriptPlayer(transaction, played, prefix, looks)
     for kind, *arguments in script:

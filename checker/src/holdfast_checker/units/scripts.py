@@ -59,7 +59,7 @@ def run_unit(cells: CellAccess, key: Row, script: Script) -> None:
     """Run the script of a unit, and record in the same transaction that the unit took effect and what it read.
 
     Raises:
-        MixedStateError: the reads of the script do not belong to one snapshot.
+        InconsistentReadError: the reads of the script do not belong to one snapshot.
     """
     saw = _run_script_steps(cells, script)
     cells.add(EFFECTS, key, 1, column=TIMES)
@@ -154,7 +154,7 @@ class _ScriptPlayer:
         """Read two cells that are equal in every state.
 
         Raises:
-            MixedStateError: they differ.
+            InconsistentReadError: they differ.
         """
         if self.read(one) != self.read(other):
             raise InconsistentReadError(f"{one} and {other} differ")

@@ -4,10 +4,10 @@ A pending set lists the pending uploads of one task; a job commit completes all 
 refers to a record in a store. Only a few sets are loaded ahead of the completions, so that memory never holds all sets
 (HADOOP-16570). Interface::
 
-    published = complete_all(measure, names, load)      # names: Sequence[T]; load: T -> PendingSet
-    abort_sets(measure, names, load)                    # all uploads of the sets that can be loaded
-    abort_all(measure, pendings)                        # pendings: any iterable of SinglePending
-    pending = pending_of_entry(ctx, file, owner, uri=...)   # the record of a file whose parts are all uploaded
+    published = complete_all_uploads(measure, names, load)  # names: Sequence[T]; load: T -> PendingSet
+    abort_pendingsets(measure, names, load)                 # all uploads of the sets that can be loaded
+    abort_all_uploads(measure, pendings)                    # pendings: any iterable of SinglePending
+    pending = build_pending_record(ctx, file, owner, uri=...)   # the record of a file whose parts are all uploaded
 
 Sources: paper 000, VI and XIV.B; paper 001, "Magic Committer" (Task commit, Job Commit); HADOOP-16570.
 """

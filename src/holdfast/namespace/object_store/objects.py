@@ -278,7 +278,7 @@ class BeginUpload(SinglePathOperation):
     upload: Upload
 
     def execute(self, view: View, context: OperationContext) -> Changes[None]:
-        """Return the change that inserts the upload's record. For the errors, see `CheckTargets.execute`."""
+        """Return the change that inserts the upload's record. For the errors, see `CheckWritablePaths.execute`."""
         changes = CheckWritablePaths(self.paths).execute(view, context)
         changes.new_values[upload_key(self.token)] = self.upload.encode()
         return changes

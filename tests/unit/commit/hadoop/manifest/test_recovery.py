@@ -106,7 +106,7 @@ def test_driver_dies_in_a_job_commit_that_replaces(mode: SaveMode) -> None:
         assert after == bucket.expected("new") if shown else after in (OLD, [])
         lost = lost or not after
         assert bucket.debris() == []
-    assert lost, "the hole that the docstring of make_room names"
+    assert lost, "the hole that the docstring of delete_replaced_files names"
 
 
 def test_driver_dies_and_another_commits_again() -> None:
