@@ -255,7 +255,11 @@ def test_circles_are_seen() -> None:
         ("holdfast.commit.two_phase.decision_log", "from holdfast.commit.hadoop.magic.files import attempt_dir", 1),
         ("holdfast.commit.two_phase.decision_log", "from holdfast.commit.registry import TWO_PHASE", 1),
         ("holdfast.commit.context", "def f():\n    from holdfast.commit.two_phase import job", 1),
-        ("holdfast.commit.hadoop.magic.committer", "from holdfast.commit.hadoop.completion import complete_all_uploads", 0),
+        (
+            "holdfast.commit.hadoop.magic.committer",
+            "from holdfast.commit.hadoop.completion import complete_all_uploads",
+            0,
+        ),
         ("holdfast.commit.recovery", "from holdfast.commit.two_phase.recovery import recover_logged_jobs", 0),
         ("holdfast.table.read", "if TYPE_CHECKING:\n    from pyspark.sql import DataFrame", 1),
         ("holdfast.table.read", "if TYPE_CHECKING:\n    from holdfast.spark.options import Options", 1),
