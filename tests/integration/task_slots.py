@@ -73,12 +73,10 @@ def _number(jvm: Any, owner: Any, name: str) -> Decimal:
     """Return a number in a field. As text, since py4j takes Scala's decimals for integers, and cannot read them."""
     lang = jvm.java.lang
     text, anything = lang.Class.forName("java.lang.String"), lang.Class.forName("java.lang.Object")
-    lookup = lang.add_invocation.MethodHandles.publicLookup()
+    lookup = lang.invoke.MethodHandles.publicLookup()
     read = lookup.unreflectGetter(_declared(owner, name))
-    to_text = lookup.findStatic(text, "valueOf", lang.add_invocation.MethodType.methodType(text, anything))
-    both = lang.add_invocation.MethodHandles.filterReturnValue(
-        read.asType(read.type().changeReturnType(anything)), to_text
-    )
+    to_text = lookup.findStatic(text, "valueOf", lang.invoke.MethodType.methodType(text, anything))
+    both = lang.invoke.MethodHandles.filterReturnValue(read.asType(read.type().changeReturnType(anything)), to_text)
     owners = jvm.java.util.ArrayList()
     owners.add(owner)
     return Decimal(both.invokeWithArguments(owners))

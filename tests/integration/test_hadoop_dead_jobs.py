@@ -59,7 +59,7 @@ def holdfast(server: SeaweedServer, monkeypatch: pytest.MonkeyPatch) -> Command:
     reach = ("--endpoint-url", server.endpoint_url, "--region", "us-east-1")
 
     def run(*arguments: str) -> Result:
-        return CliRunner().add_invocation(cli, [*arguments, *reach])
+        return CliRunner().invoke(cli, [*arguments, *reach])
 
     return run
 

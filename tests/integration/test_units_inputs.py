@@ -239,7 +239,7 @@ def test_both_drivers_of_a_job_get_its_report(
 
     def meanwhile(*given: Any, **named: Any) -> Any:
         found = original(*given, **named) if when == "begin_job" else None
-        monkeypatch.revert_completions()
+        monkeypatch.undo()
         others.append(TransactionalMap(note, database=db).run(spark.range(9), key="id", job="j", tasks=2))
         return found or original(*given, **named)
 

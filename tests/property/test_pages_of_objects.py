@@ -42,7 +42,7 @@ def test_pages(wanted: Sequence[str], data: st.DataObject | None, size: int) -> 
     else:
         text = st.one_of(st.sampled_from(beginnings), texts)
         after = st.one_of(st.sampled_from(beside), texts)
-        asked = data.iter_pending_uploads(st.lists(st.tuples(text, after), min_size=1, max_size=12))
+        asked = data.draw(st.lists(st.tuples(text, after), min_size=1, max_size=12))
     for prefix, start_after in asked:
         expected = [key for key in there if key.startswith(prefix) and _components(key) > _components(start_after)]
         assert _pages(store, prefix, start_after, size) == expected, (prefix, start_after)

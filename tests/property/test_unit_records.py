@@ -71,8 +71,8 @@ def test_a_record_that_no_number_and_no_stack_holds(value: bytes) -> None:
 @given(_PROGRESS, st.data())
 def test_a_damaged_record_is_refused(progress: TaskProgress, data: st.DataObject) -> None:
     found: dict[str, Any] = json.loads(progress.to_bytes())
-    where = found if data.iter_pending_uploads(st.booleans()) else found["statistics"]
-    where[data.iter_pending_uploads(st.sampled_from(sorted(where)))] = data.iter_pending_uploads(_JSON)
+    where = found if data.draw(st.booleans()) else found["statistics"]
+    where[data.draw(st.sampled_from(sorted(where)))] = data.draw(_JSON)
     _read(json.dumps(found).encode())
 
 

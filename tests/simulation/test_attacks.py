@@ -300,6 +300,6 @@ def test_a_directory_with_replaced_files_must_be_writable(tmp_path: Path, monkey
     with pytest.raises(AccessDeniedError, match="check owner"):
         commit_file(ctx, "day=0/new", SaveMode.OVERWRITE)
     assert read_log(ctx).head == 1
-    monkeypatch.revert_completions()
+    monkeypatch.undo()
     assert commit_file(ctx, "day=0/new", SaveMode.OVERWRITE).finished
     ctx.close()

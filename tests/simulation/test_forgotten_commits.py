@@ -175,7 +175,7 @@ def test_a_destination_that_is_moved_right_after_the_decision_has_lost_nothing(
     other = crashing.world.client()
 
     def move() -> None:
-        monkeypatch.revert_completions()
+        monkeypatch.undo()
         if event == "rename":
             other.rename(f"/{HOME}", "/moved")
         else:
@@ -198,7 +198,7 @@ def test_after_a_lost_reply_and_a_rename_the_job_is_to_be_looked_for(monkeypatch
     settle = NamespaceStore._confirm_changes_durable
 
     def lose_reply(store: NamespaceStore, made: ChangeSet) -> None:
-        monkeypatch.revert_completions()
+        monkeypatch.undo()
         settle(store, made)
         crashing.world.client().rename(f"/{HOME}", "/moved")
         raise OutcomeUnknownError("no reply")
@@ -220,7 +220,7 @@ def test_a_decision_after_a_lost_one_is_refused(monkeypatch: pytest.MonkeyPatch)
     lost, apply = crashing.database.newest, NamespaceStore.apply
 
     def fail_over(store: NamespaceStore, changes: Sequence[Change]) -> None:
-        monkeypatch.revert_completions()
+        monkeypatch.undo()
         crashing.database.forget(lost)
         TWO_PHASE.commit_job(bob, other, others, TASKS)
         apply(store, changes)
@@ -375,7 +375,7 @@ def test_a_reader_sees_no_mixture_of_two_histories(monkeypatch: pytest.MonkeyPat
     lost, iter_visible = crashing.database.newest, layout.iter_visible
 
     def fail_over(*args: Any) -> Iterator[tuple[str, ObjectInfo]]:
-        monkeypatch.revert_completions()
+        monkeypatch.undo()
         listed = list(iter_visible(*args))
         crashing.database.forget(lost)
         run_job(crashing.context(), "bob")
@@ -404,7 +404,7 @@ def test_a_certain_deletion_that_is_lost_is_no_success(monkeypatch: pytest.Monke
     with pytest.raises(UnavailableError, match="has lost what it had committed"):
         store.apply([Delete("kept/a", etag)])
     assert store.get("kept/a") == b"1"
-    monkeypatch.revert_completions()
+    monkeypatch.undo()
     store.apply([Delete("kept/a", etag)])
     assert list(iter_objects(store, "kept/")) == []
 

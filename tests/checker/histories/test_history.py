@@ -32,42 +32,22 @@ def _note(port: Port, word: object) -> None:
 
 def test_what_overlaps_has_no_order() -> None:
     """Consecutive invocations have no order, nor do consecutive ends: histories that differ only in these are equal."""
-    one = (
-        History()
-        .add_invocation("ann", "f")
-        .add_invocation("bob", "g")
-        .end("ann", Outcome.OK, 1)
-        .end("bob", Outcome.OK, 2)
-    )
-    two = (
-        History()
-        .add_invocation("bob", "g")
-        .add_invocation("ann", "f")
-        .end("bob", Outcome.OK, 2)
-        .end("ann", Outcome.OK, 1)
-    )
+    one = History().invoke("ann", "f").invoke("bob", "g").end("ann", Outcome.OK, 1).end("bob", Outcome.OK, 2)
+    two = History().invoke("bob", "g").invoke("ann", "f").end("bob", Outcome.OK, 2).end("ann", Outcome.OK, 1)
     assert one == two
     ann, bob = one.operations
     assert not ann.precedes(bob) and not bob.precedes(ann)
 
 
 def test_what_ended_before_precedes() -> None:
-    history = (
-        History()
-        .add_invocation("ann", "f")
-        .end("ann", Outcome.OK)
-        .add_invocation("bob", "g")
-        .add_invocation("ann", "h")
-    )
+    history = History().invoke("ann", "f").end("ann", Outcome.OK).invoke("bob", "g").invoke("ann", "h")
     first, *others = history.operations
     assert [first.precedes(other) for other in others] == [True, True]
     assert [other.precedes(first) for other in others] == [False, False]
 
 
 def test_an_unknown_outcome_stays_open() -> None:
-    history = (
-        History().add_invocation("ann", "f").add_invocation("ann", "g").add_notes("ann", 1).end("ann", Outcome.FAILED)
-    )
+    history = History().invoke("ann", "f").invoke("ann", "g").add_notes("ann", 1).end("ann", Outcome.FAILED)
     assert history.operations == (
         Operation(who="ann", name="f"),
         Operation(who="ann", name="g", ended=1, outcome=Outcome.FAILED, notes=(1,)),

@@ -56,7 +56,7 @@ def _histories(draw: st.DrawFn) -> tuple[Operation, ...]:
             count += 1
             open_[who] = draw(st.sampled_from(["read", "write", "add"]))
             value = draw(st.integers(0, 2))
-            history = history.add_invocation(who, open_[who], (value,) if open_[who] == "write" else ())
+            history = history.invoke(who, open_[who], (value,) if open_[who] == "write" else ())
     return history.operations
 
 
@@ -87,8 +87,8 @@ def test_as_brute_force(operations: tuple[Operation, ...]) -> None:
 
 
 def test_what_could_have_been_answered() -> None:
-    history = History().add_invocation("ann", "write", (1,)).add_invocation("bob", "write", (2,))
-    history = history.end("ann", Outcome.OK).add_invocation("cy", "read").end("cy", Outcome.OK, 0)
+    history = History().invoke("ann", "write", (1,)).invoke("bob", "write", (2,))
+    history = history.end("ann", Outcome.OK).invoke("cy", "read").end("cy", Outcome.OK, 0)
     assert judge_linearizable(history.operations, REGISTER) == Verdict(
         Linearizability.NO,
         "cy: read() -> 0 is impossible: at that time it could have answered 1 or 2 (explained: ann: write(1) -> None)",
@@ -96,8 +96,8 @@ def test_what_could_have_been_answered() -> None:
 
 
 def test_what_could_have_been_answered_after_an_addition() -> None:
-    history = History().add_invocation("ann", "add").end("ann", Outcome.OK, 0).add_invocation("bob", "add")
-    history = history.add_invocation("cy", "read").end("cy", Outcome.OK, 0)
+    history = History().invoke("ann", "add").end("ann", Outcome.OK, 0).invoke("bob", "add")
+    history = history.invoke("cy", "read").end("cy", Outcome.OK, 0)
     assert judge_linearizable(history.operations, REGISTER) == Verdict(
         Linearizability.NO,
         "cy: read() -> 0 is impossible: at that time it could have answered 1 or 2 (explained: ann: add() -> 0)",
@@ -106,9 +106,9 @@ def test_what_could_have_been_answered_after_an_addition() -> None:
 
 def test_the_first_that_cannot_be_placed_is_named() -> None:
     """Later operations may be wrong as well; operations that were open then may still end."""
-    history = History().add_invocation("ann", "add").add_invocation("bob", "read").end("bob", Outcome.OK, 1)
-    history = history.add_invocation("bob", "read").end("bob", Outcome.OK, 0)
-    history = history.add_invocation("bob", "read").end("bob", Outcome.OK, 7).end("ann", Outcome.OK, 0)
+    history = History().invoke("ann", "add").invoke("bob", "read").end("bob", Outcome.OK, 1)
+    history = history.invoke("bob", "read").end("bob", Outcome.OK, 0)
+    history = history.invoke("bob", "read").end("bob", Outcome.OK, 7).end("ann", Outcome.OK, 0)
     words = judge_linearizable(history.operations, REGISTER).words
     assert words.startswith("bob: read() -> 0 is impossible: at that time it could have answered 1 ")
 
@@ -118,8 +118,8 @@ def test_nobody_knows_where_it_would_take_too_long() -> None:
     history = History()
     for client in range(20):
         asked = (100 * client,) if client % 2 else ()
-        history = history.add_invocation(f"client {client:02}", "write" if asked else "add", asked)
-    history = history.add_invocation("reader", "read").end("reader", Outcome.OK, 311)
+        history = history.invoke(f"client {client:02}", "write" if asked else "add", asked)
+    history = history.invoke("reader", "read").end("reader", Outcome.OK, 311)
     verdict = judge_linearizable(history.operations, REGISTER, limit=2_000)
     assert verdict.answer is Linearizability.UNKNOWN
     assert verdict.words == (

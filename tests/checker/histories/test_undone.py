@@ -38,10 +38,10 @@ def _history(*events: str) -> tuple[Operation, ...]:
     history = History()
     for event in events:
         if event.startswith("crash"):
-            history = history.add_invocation("database", CRASH, (int(event[-1]),)).end("database", Outcome.OK)
+            history = history.invoke("database", CRASH, (int(event[-1]),)).end("database", Outcome.OK)
             continue
         who, kind, rest = event[0], event[1], event[2:]
-        history = history.add_invocation(who, "append" if kind == "+" else "read", (rest,) if kind == "+" else ())
+        history = history.invoke(who, "append" if kind == "+" else "read", (rest,) if kind == "+" else ())
         history = history.end(who, Outcome.OK, None if kind == "+" else rest)
     return history.operations
 

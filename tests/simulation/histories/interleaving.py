@@ -106,7 +106,7 @@ class Interleaving:
 
     def begin(self, who: str) -> Session:
         """Begin a transaction."""
-        self._history = self._history.add_invocation(who, "transaction")
+        self._history = self._history.invoke(who, "transaction")
         return Session(self, who, Transaction(self.backend))
 
     def note(self, who: str, action: Read | Write) -> None:

@@ -27,7 +27,7 @@ FLIGHTS: Mapping[int, Sequence[Mapping[str, object]]] = {
 
 def run(*arguments: str, answer: str | None = None) -> Result:
     """Run the command line in this process."""
-    return CliRunner().add_invocation(cli, list(arguments), input=answer)
+    return CliRunner().invoke(cli, list(arguments), input=answer)
 
 
 class _Screen(io.StringIO):

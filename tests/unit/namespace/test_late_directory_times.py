@@ -156,7 +156,7 @@ def test_the_later_of_two_times_is_kept(
 
     def overtaken(commits: Sequence[Commit]) -> list[Outcome]:
         if commits[0].adds:
-            monkeypatch.revert_completions()
+            monkeypatch.undo()
             other.flush()
         return commit_group(commits)
 

@@ -143,14 +143,14 @@ def snake(name: str) -> str:
 def test_an_option_under_two_spellings(data: st.DataObject, call: str) -> None:
     """Every option of every call: equal values count once, different ones are refused and both spellings shown."""
     keys, parse = CALLS[call]
-    name = data.iter_pending_uploads(st.sampled_from(sorted(keys)))
+    name = data.draw(st.sampled_from(sorted(keys)))
     if (call == "write" and name == "ifExists") or (call == "append" and name == "partitionOverwriteMode"):
         return  # refused at once, whatever it says
     one, other = SAMPLES.get(name, ("true", "false"))
     spellings = st.sampled_from([name, name.lower(), name.upper(), snake(name), snake(name).upper()])
-    first, second = data.iter_pending_uploads(spellings), data.iter_pending_uploads(spellings)
+    first, second = data.draw(spellings), data.draw(spellings)
     base = [GivenOption.of(key, text, key) for key, text in NEEDED.items() if key in keys and key != name]
-    same = data.iter_pending_uploads(st.sampled_from([one] if name in SAMPLES else [one, "TRUE"]))
+    same = data.draw(st.sampled_from([one] if name in SAMPLES else [one, "TRUE"]))
     once = parse([*base, GivenOption.of(first, one, first)])
     assert parse([*base, GivenOption.of(first, one, first), GivenOption.of(second, same, second)]) == once
     with pytest.raises(InvalidRequestError, match=TWICE) as caught:
@@ -161,7 +161,7 @@ def test_an_option_under_two_spellings(data: st.DataObject, call: str) -> None:
 @given(st.data(), st.sampled_from(sorted(FORMATS)))
 def test_a_format_option_under_two_spellings(data: st.DataObject, name: str) -> None:
     """Also where the format, and so what the option means, comes to light later."""
-    key = data.iter_pending_uploads(st.sampled_from(sorted(FORMATS[name].parsers)))
+    key = data.draw(st.sampled_from(sorted(FORMATS[name].parsers)))
     upper = key.upper()
     with pytest.raises(InvalidRequestError, match=TWICE):
         GivenOptions({key: "1", upper: "2"}, ())

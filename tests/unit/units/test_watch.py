@@ -396,7 +396,7 @@ def test_units_commit_while_a_view_is_read(
         views = watch(db, TABLE, job="count")
         view = next(views)
         assert (view.done, view.sum) == (10, 100)
-        monkeypatch.revert_completions()
+        monkeypatch.undo()
         view = next(views)
         assert (view.done, view.sum) == (20, 200)
 

@@ -76,7 +76,7 @@ class History:
     operations: tuple[Operation, ...] = ()
     position: int = 0
 
-    def add_invocation(self, who: str, name: str, args: tuple[object, ...] = ()) -> History:
+    def invoke(self, who: str, name: str, args: tuple[object, ...] = ()) -> History:
         """Return the history extended by the invocation of an operation. Invocations have even positions."""
         position = self.position + self.position % 2
         found = (*self.operations, Operation(who=who, name=name, args=args, invoked=position))
@@ -120,11 +120,11 @@ class Recorder:
     def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
         history, args = cast("History", state), call.args[1:]
         if call.operation == "invoke":
-            return [Alternative(state=history.add_invocation(actor, *cast("tuple[str, tuple[object, ...]]", args)))]
+            return [Alternative(state=history.invoke(actor, *cast("tuple[str, tuple[object, ...]]", args)))]
         if call.operation == "note":
             return [Alternative(state=history.add_notes(actor, *args))]
         if call.operation == "mark":
-            return [Alternative(state=history.add_invocation(actor, str(args[0]), args[1:]).end(actor, Outcome.OK))]
+            return [Alternative(state=history.invoke(actor, str(args[0]), args[1:]).end(actor, Outcome.OK))]
         return [Alternative(state=history.end(actor, *cast("tuple[Outcome, object]", args)))]
 
     def footprint(self, call: Call) -> Footprint:

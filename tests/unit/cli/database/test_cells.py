@@ -77,7 +77,7 @@ def test_a_table_is_dropped_for_good(db: Database, url: str, monkeypatch: pytest
     assert "did you mean stock" in _printed("drop", url, "stok", "--yes", exit_code=2)
     monkeypatch.setattr(sys, "stdin", None)
     assert "run this command with --yes" in _printed("drop", url, "stock", exit_code=2)
-    monkeypatch.revert_completions()
+    monkeypatch.undo()
     assert _printed("drop", url, "stock", "--yes") == "dropped stock\n"
     assert [table.name for table in db.tables()] == ["prices"]
     assert json.loads(_printed("drop", url, "prices", "--yes", "--json")) == {"table": "prices", "dropped": True}

@@ -408,7 +408,7 @@ def namespace(database: str) -> Iterator[Namespace]:
 
 
 def _run(database: str, *arguments: str) -> Result:
-    return CliRunner().add_invocation(fsck, ["prod", "--database", database, "--user", "hdfs", *arguments])
+    return CliRunner().invoke(fsck, ["prod", "--database", database, "--user", "hdfs", *arguments])
 
 
 def _blob(namespace: Namespace, path: str) -> str:
@@ -473,14 +473,14 @@ def test_what_belongs_nowhere_is_shown(database: str, namespace: Namespace) -> N
 
 
 def test_only_the_superuser_repairs(database: str, namespace: Namespace) -> None:
-    result = CliRunner().add_invocation(fsck, ["prod", "--database", database, "--user", "nobody", "--repair"])
+    result = CliRunner().invoke(fsck, ["prod", "--database", database, "--user", "nobody", "--repair"])
     assert result.exit_code == 2
     assert "only the superuser may repair" in result.output
 
 
 def test_an_unknown_namespace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLDFAST_NAMESPACES", str(tmp_path / "catalog.json"))
-    result = CliRunner().add_invocation(fsck, ["nothing-of-this-name"])
+    result = CliRunner().invoke(fsck, ["nothing-of-this-name"])
     assert result.exit_code == 2
     assert "no such namespace" in result.output
 

@@ -65,7 +65,7 @@ def test_what_others_delete_before_it_is_repaired_harms_nothing(plant: Plant, mo
 
     def check_before_others(*given: Any, **named: Any) -> Report:
         report = check(*given, **named)
-        monkeypatch.revert_completions()
+        monkeypatch.undo()
         for key in {key for finding in report.findings for key in finding.keys}:
             site.delete(key)
         return report

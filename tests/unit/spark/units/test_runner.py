@@ -404,7 +404,7 @@ def test_a_work_list_goes_on_with_what_is_added_while_its_job_ends(
         db.create_table("t")
         items = open_work_list(db, "list", create=True)
         items.add("a")
-        late, end_job = ["b", "c"], runner.commit_or_abort_job
+        late, end_job = ["b", "c"], runner.end_job
 
         def end_later(*arguments: Any) -> object:
             if late:

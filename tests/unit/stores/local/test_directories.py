@@ -91,5 +91,5 @@ def test_a_move_to_another_file_system_is_not_supported(store: LocalStore, monke
     for move in (lambda: store.rename_dir("a", "c"), lambda: store.rename("a/b", "c")):
         with pytest.raises(UnsupportedError, match="to another file system"):
             move()
-    monkeypatch.revert_completions()
+    monkeypatch.undo()
     assert [info.key for info in iter_objects(store, "")] == ["a/b"]

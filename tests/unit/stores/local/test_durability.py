@@ -185,13 +185,13 @@ def die_at(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], list[str
 
             return call
 
-        monkeypatch.revert_completions()
+        monkeypatch.undo()
         for name in _SYSTEM_CALLS:
             monkeypatch.setattr(os, name, dying(name, getattr(os, name)))
         return made
 
     yield arm
-    monkeypatch.revert_completions()
+    monkeypatch.undo()
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -210,7 +210,7 @@ def test_a_completion_that_dies_anywhere_is_finished_by_another(
             finished = True
         except _Death:
             finished = False
-        monkeypatch.revert_completions()
+        monkeypatch.undo()
         if finished:
             assert len(made) < nth
             break
@@ -251,7 +251,7 @@ def test_a_put_that_dies_anywhere_is_all_or_nothing(
             finished = True
         except _Death:
             pass
-        monkeypatch.revert_completions()
+        monkeypatch.undo()
         contents = [store.get(info.key) for info in iter_objects(store, "")]
         assert contents in ([b"new"], [b"old"] if mode is None else [])
         if finished:
@@ -274,7 +274,7 @@ def test_a_directory_whose_rename_dies_anywhere_is_at_one_place(
             finished = True
         except _Death:
             finished = False
-        monkeypatch.revert_completions()
+        monkeypatch.undo()
         if finished:
             break
         if [info.key for info in iter_objects(store, "")] == ["new/task/a", "new/task/b/c"]:

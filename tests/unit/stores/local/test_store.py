@@ -293,7 +293,7 @@ def test_errors_of_the_system(
     monkeypatch.setattr(os, call, fail)
     with pytest.raises(HoldfastError) as caught:
         store.put("t/a", b"1")
-    monkeypatch.revert_completions()
+    monkeypatch.undo()
     assert type(caught.value) is expected
     assert isinstance(caught.value.__cause__, OSError)
     assert str(tmp_path) not in caught.value.message

@@ -122,7 +122,7 @@ def test_a_machine_that_slept_for_days_in_a_commit_does_not_take_a_deleted_outco
 
     proxy.interfere_once(sleep_at_the_commit, Fault.LOSE_REPLY)
     assert isinstance(lossy.commit(Commit(adds={b"n": 1}, puts={b"a": _MARK})), Committed)  # its outcome is there
-    monkeypatch.revert_completions()
+    monkeypatch.undo()
     proxy.interfere_once(sleep_at_the_commit, Fault.LOSE_REQUEST)
     with pytest.raises(OutcomeUnknownError, match="read before repeating"):
         lossy.commit(Commit(adds={b"n": 1}, puts={b"a": _MARK}))

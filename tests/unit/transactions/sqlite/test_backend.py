@@ -100,7 +100,7 @@ def test_a_disk_that_fails(
         with pytest.raises(expected):
             database.make_durable()
     finally:
-        monkeypatch.revert_completions()
+        monkeypatch.undo()
         database.close()
 
 
