@@ -41,6 +41,7 @@ _ALLOWED = {
     "demo": _BELOW_DEMO,
     # `holdfast demo` starts it; `holdfast fs` works with namespaces and writes to stores.
     "cli": _BELOW_DEMO | {"demo", "guarantees", "namespace", "transactions", "records", "units", "fs"},
+    "__main__": {"cli"},
     "pyspark_holdfast": {"spark"},
     "pyspark_holdfast_database": {"spark"},
     "holdfast": {
