@@ -13,7 +13,7 @@ from holdfast_checker.kernel.world import Property, View
 from holdfast_checker.simulated.database import DATABASE
 from holdfast_checker.transactions.properties import GOALS
 from holdfast_checker.transactions.scenes import KINDS, SCENES
-from holdfast_checker.transactions.worlds import TRANSACTIONS, Scene, build_world
+from holdfast_checker.transactions.worlds import TRANSACTIONS, TransactionScene, build_world
 from tests.checker.scene_mutants import JUDGES
 from tests.checker.transactions.mutants import MUTANTS
 
@@ -21,12 +21,12 @@ _QUICK = ("write-skew-in-steps", "lock-order", "broken-connection")
 """Scenes with statements as steps that are explored by default, among others of a moment."""
 
 
-def _is_slow(scene: Scene) -> bool:
+def _is_slow(scene: TransactionScene) -> bool:
     is_small = not scene.stepped and not scene.crashes and not scene.budgets and len(scene.works) < 3
     return scene.name not in _QUICK and not is_small
 
 
-def _unharmed(scene: Scene) -> Exploration:
+def _unharmed(scene: TransactionScene) -> Exploration:
     tracker = GoalTracker(scene.reached, GOALS)
     found = explore_world(build_world(scene, tracker), budget=Budget(states=100_000))
     assert found.findings == {}
@@ -66,7 +66,7 @@ def test_scenes(name: str) -> None:
 
 
 # --- the search -------------------------------------------------------------------------------------------------------
-def _ends(scene: Scene, *, reduce: bool) -> tuple[set[object], set[str]]:
+def _ends(scene: TransactionScene, *, reduce: bool) -> tuple[set[object], set[str]]:
     """Return what the database is at the ends of all histories, and the properties that break."""
     seen: set[object] = set()
 
