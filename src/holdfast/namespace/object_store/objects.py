@@ -1,8 +1,8 @@
 """Define the operations of the namespace's object store: on objects, with conditions, and on pending uploads.
 
-Each change is an operation on one path; a `Batch` makes many of them one step. A file that is being written is replaced
-or removed like any other, as by `Publish` with `overwrite` and by `Delete` (and by HDFS): its writer has lost the
-lease, and changes nothing any more.
+Each change is an operation on one path; a `OperationBatch` makes many of them one step. A file that is being written is
+replaced or removed like any other, as by `Publish` with `overwrite` and by `Delete` (and by HDFS): its writer has lost
+the lease, and changes nothing any more.
 """
 
 from __future__ import annotations
