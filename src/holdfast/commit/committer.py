@@ -123,7 +123,7 @@ class Committer:
         open_file: opens a sink, a hidden file to write to, whose target is a path relative to the destination.
         commit_task: commits an attempt whose files are all complete and durable, and returns its report.
         abort_task: discards what an attempt left behind. Runs in any process, even long after the attempt died;
-            idempotent (scenario 21).
+            idempotent.
         find_leftovers: lists jobs that left data behind, including live ones, and what recovery may do with each.
             Raises `CorruptDataError` if a record that is needed cannot be read.
         knows_job: returns whether records of a job are stored in one of these folders, or in the shared directory
@@ -191,7 +191,7 @@ class Committer:
         return replace(outcome, statistics=measure.statistics())
 
     def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
-        """Abort the job and discard its output, unless it turns out to be committed. Idempotent (scenario 20)."""
+        """Abort the job and discard its output, unless it turns out to be committed. Idempotent."""
         measure = Measure(ctx)
         with measure.stage("job_stage_abort"):
             outcome = self.abort(measure, job)
@@ -200,7 +200,7 @@ class Committer:
         return outcome
 
     def _failure_report(self, measure: Measure, job: JobRecord, error: BaseException) -> JobReport:
-        """Return the report of a failed job: its last stage, the error and the metrics so far (scenario 74)."""
+        """Return the report of a failed job: its last stage, the error and the metrics so far."""
         return JobReport(
             job=job.job,
             committer=self.name,

@@ -120,7 +120,7 @@ def make_job_record(
 
     The job id is unique even if another job starts in the same second (SPARK-33402, HADOOP-17318). Mode ``fail``
     refuses a destination that contains data; mode ``ignore`` skips it. An old ``_SUCCESS`` is deleted because it would
-    describe files that are about to change (scenario 73).
+    describe files that are about to change.
 
     Returns:
         None if the job is to be skipped.

@@ -222,7 +222,7 @@ class TaskAttempt:
     def abort(self) -> None:
         """Discard everything that the attempt wrote, as far as possible; the job's cleanup deletes the rest.
 
-        Errors of the abort are suppressed, so that they do not hide the error that caused it (scenario 15).
+        Errors of the abort are suppressed, so that they do not hide the error that caused it.
         """
         with contextlib.suppress(Exception):  # `commit` or `write` has already raised it
             self._scope.background.drain()

@@ -43,11 +43,11 @@ def is_closed_by_failure() -> bool:
     if frame is None:
         return False
     if frame.f_code.co_name == "__exit__":
-        return _is_frame_given_an_error(frame)
+        return _is_called_with_exception(frame)
     return frame.f_code.co_code[frame.f_lasti] == _LEAVES_WITH_ERROR
 
 
-def _is_frame_given_an_error(frame: FrameType) -> bool:
+def _is_called_with_exception(frame: FrameType) -> bool:
     code = frame.f_code
     count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)
     given = [frame.f_locals.get(name) for name in code.co_varnames[:count]]

@@ -41,7 +41,7 @@ class LockTerm:
     until_s: float
 
     def encode(self) -> bytes:
-        """Return the value of the record that stores the term, as JSON."""
+        """Return the term as JSON, the value of the record that says who leads and until when."""
         return json.dumps({"holder": self.holder, "until": self.until_s}).encode()
 
     @staticmethod
@@ -68,7 +68,7 @@ class LeaderElection:
 
     Attributes:
         token: names the process; no other one has it.
-        term_s: how long a leader stays leader without renewing it.
+        term_s: for how many seconds a leader leads, unless it renews its term.
     """
 
     database: Backend

@@ -89,7 +89,7 @@ class Changes(Generic[R]):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to write or to validate, so that the snapshot alone proves the result."""
+        """Whether there is nothing to write or to validate, so that no commit is needed."""
         writes = self.inserts or self.puts or self.values or self.new_values or self.deletes or self.adds
         return not (writes or self.ranges)
 
@@ -99,7 +99,7 @@ class Changes(Generic[R]):
         inserts.update(self.new_values)
         puts = {key: encode_inode(inode) for key, inode in self.puts.items()}
         puts.update(self.values)
-        reads = view.versions()
+        reads = view.read_versions()
         for key in view.absent.intersection(inserts):
             reads.pop(key, None)  # an insert requires it anyway
         return Commit(
@@ -143,7 +143,7 @@ class CombinedCommit:
 
     def add_reads(self, view: View) -> tuple[bytes, ...]:
         """Add the records of a view; return the keys that an earlier view has in another version."""
-        seen = view.versions().items()
+        seen = view.read_versions().items()
         return tuple(key for key, version in seen if self.reads.setdefault(key, version) != version)
 
     def add_changes(self, changes: Changes[Any]) -> None:

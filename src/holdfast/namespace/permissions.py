@@ -137,8 +137,8 @@ class Caller:
                 )
 
     def passes_sticky_bit_check(self, parent: Inode, entry: Inode) -> bool:
-        """Return whether the sticky bit of a directory lets the caller remove an entry: only the owner of either
-        may.
+        """Return whether the sticky bit of a directory lets the caller remove an entry: only the owner of the
+        entry or of the directory may.
         """
         return not parent.mode & STICKY or self.is_superuser or self.user in (parent.owner, entry.owner)
 

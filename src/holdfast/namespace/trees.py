@@ -38,7 +38,7 @@ from holdfast.transactions.base import MAX_NUMBER, Commit, Committed
 class _MarkTreeFrozen(SinglePathOperation):
     """Mark a directory; returns the key of its inode, and the inode.
 
-    Group: the inodes on the path, shared; the target, exclusively.
+    Reads the inodes on the path, and writes the target.
     """
 
     path: NsPath
@@ -59,7 +59,7 @@ class _SetQuota(SinglePathOperation):
     A directory that had no quota needs a count of what it uses. With a count, the directory gets counters of their own,
     under a new quota id, so whatever still waits to be subtracted from the old ones changes nothing.
 
-    Group: the inodes on the path, shared; the target, exclusively.
+    Reads the inodes on the path, and writes the target.
     """
 
     path: NsPath
@@ -255,7 +255,7 @@ class TreeUsageCounter:
 class ReadQuota(SinglePathOperation):
     """Read the quotas of a path and their usage counters; the result is a `QuotaUsage`.
 
-    Group: the inodes on the path and the counters, as one snapshot; nothing is locked.
+    Reads the inodes on the path and the counters as one snapshot.
     """
 
     path: NsPath

@@ -119,7 +119,7 @@ class View:
         """Whether the range of keys that the operation has asked for (`extra_range`) contains a record."""
         return bool(self.page)
 
-    def versions(self) -> dict[bytes, int]:
+    def read_versions(self) -> dict[bytes, int]:
         """Return the version of every record of the view by key, `ABSENT` for those that do not exist: the reads that a
         commit validates.
         """

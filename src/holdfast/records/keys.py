@@ -67,7 +67,7 @@ def commit_count_key(now_s: float, token: str) -> bytes:
 
 
 def old_commit_counts_range(before_s: float) -> tuple[bytes, bytes]:
-    """Return the range of keys of the transaction counts of all calls that began before a time.
+    """Return the range of keys at which calls that began before a time count the transactions that they committed.
 
     Args:
         before_s: the time, in seconds since the epoch.

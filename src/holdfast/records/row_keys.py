@@ -31,7 +31,7 @@ def encode_row(row: Row) -> bytes:
     """Encode the name of a row as bytes that sort as the names do.
 
     Raises:
-        InvalidRequestError: the name is not of the type `Row`, or cannot be encoded: convert it to a text.
+        InvalidRequestError: the name has another type than `Row` allows, or cannot be encoded: convert it to a `str`.
     """
     if isinstance(row, tuple):
         if len(row) < 2:

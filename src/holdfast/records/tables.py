@@ -36,7 +36,7 @@ class Table:
 
     @property
     def key(self) -> bytes:
-        """Return the key of the definition's record, which guards the cells of the table against phantoms."""
+        """Return the key of the record that defines the table; a transaction that scans the table reads it, too."""
         return table_key(self.name)
 
     def to_bytes(self) -> bytes:

@@ -176,7 +176,7 @@ class TableJob:
         return job
 
     def with_written_table(self, written: TableRecord) -> TableJob:
-        """Return the request with `written` replaced by what the tasks wrote; the table may have changed since."""
+        """Return this job with the description of the table that its tasks used, which may be out of date."""
         options = replace(self.options, partition_by=written.partition_by)
         return replace(self, options=options, written=written, rows="")
 

@@ -164,13 +164,13 @@ class MemoryStore:
 
     def _publish(self, key: str, data: bytes, etag: str, metadata: Mapping[str, str]) -> ObjectInfo:
         made = self._made(key, data, etag, metadata)
-        self._place(made)
+        self._insert_object(made)
         return made.info
 
     def _made(self, key: str, data: bytes, etag: str, metadata: Mapping[str, str]) -> StoredObject:
         return StoredObject(data, ObjectInfo(key, len(data), etag, self._clock.now_s(), dict(metadata)))
 
-    def _place(self, placed: StoredObject) -> None:
+    def _insert_object(self, placed: StoredObject) -> None:
         key = placed.info.key
         if key not in self._objects:
             bisect.insort(self._keys, key)
@@ -269,7 +269,7 @@ class MemoryStore:
             completed = self._build_completed_object(key, upload_id, parts)
             self._refuse_clash(key)
             self._forget_upload(key, upload_id)
-            self._place(completed)
+            self._insert_object(completed)
             return completed.info
 
     def _build_completed_object(self, key: str, upload_id: str, parts: Sequence[Part]) -> StoredObject:
@@ -389,7 +389,7 @@ class MemoryStore:
             found = self._existing(source)
             self._refuse_clash(target)
             self._remove(source)
-            self._place(found.at(target))
+            self._insert_object(found.at(target))
 
     def check_targets(self, targets: Sequence[str]) -> None:
         with self._lock:
@@ -414,7 +414,7 @@ class MemoryStore:
             for key in keys:
                 self._remove(key)
             for each in moved:
-                self._place(each)
+                self._insert_object(each)
             for key, upload_id in uploads:
                 self._move_upload(upload_id, target + key[len(source) :])
             self._renamed_directories.append(source)

@@ -24,7 +24,7 @@ from holdfast.commit.two_phase.decision_log import append_entry, job_exists
 from holdfast.commit.two_phase.pending_uploads import LiveJobs
 from holdfast.stores.base import iter_uploads
 from holdfast.versioned_log import RecordStore
-from holdfast_checker.committers.actors import CommitterScene, ConcurrentJobSpec
+from holdfast_checker.committers.actors import CommitterScene, OtherJob
 from holdfast_checker.committers.cluster import CLUSTER
 from holdfast_checker.committers.output import DESTINATION
 from holdfast_checker.committers.scenes import SCENES
@@ -121,7 +121,7 @@ _NEXT_OVERWRITES = replace(
     name="next-overwrites",
     summary="the driver dies between any two calls, and the next job replaces what is there",
     mode=SaveMode.OVERWRITE,
-    others=(ConcurrentJobSpec(),),
+    others=(OtherJob(),),
     mortal=("driver",),
     budgets={Fault.CRASH: 1},
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from holdfast_checker.committers.actors import CommitterScene, ConcurrentJobSpec
+from holdfast_checker.committers.actors import CommitterScene, OtherJob
 from holdfast_checker.committers.cluster import TaskCommitTiming
 from holdfast_checker.committers.narration import job_narrator
 from holdfast_checker.committers.worlds import build_world
@@ -54,7 +54,7 @@ def wander(committer: str, seed: int) -> Found:
         recovery=1,
         second_driver=True,
         reader=True,
-        others=(ConcurrentJobSpec(),),
+        others=(OtherJob(),),
         cancel=draw.random() < 0.3,
         bystanders=True,
         old=("day=0",),

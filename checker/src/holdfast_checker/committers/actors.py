@@ -70,7 +70,7 @@ def time_of_actor(actor: str) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConcurrentJobSpec:
+class OtherJob:
     """Describes a further job that writes to the same destination while the tested job runs.
 
     One process runs all of the job; its only task writes a file into each directory.
@@ -124,7 +124,7 @@ class CommitterScene(subject.Scene):
     second_driver: bool = False
     recovery: int = 0
     reader: bool = False
-    others: tuple[ConcurrentJobSpec, ...] = ()
+    others: tuple[OtherJob, ...] = ()
     mortal: tuple[str, ...] = ()
     store: Mapping[str, Any] = field(default_factory=dict)
     bystanders: bool = False
@@ -139,7 +139,7 @@ class CommitterScene(subject.Scene):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CommitterWorldSettings(CommitterScene):
+class CommitterSetting(CommitterScene):
     """The configuration that the actors of a world share: its scene, the committer under test, and its stores.
 
     Attributes:
@@ -152,7 +152,7 @@ class CommitterWorldSettings(CommitterScene):
     @classmethod
     def for_scene(
         cls, scene: CommitterScene, committer: Committer, capabilities: Mapping[str, Capabilities]
-    ) -> CommitterWorldSettings:
+    ) -> CommitterSetting:
         """Derive the configuration of a world from a scene and a committer.
 
         A job that overwrites does so by partitions if the committer supports no other overwrite."""
@@ -206,9 +206,7 @@ def _ask_cluster(port: Port, operation: str, *args: object) -> object:
 
 
 # --- drivers ----------------------------------------------------------------------------------------------------------
-def start_job_or_report(
-    setting: CommitterWorldSettings, port: Port, mode: SaveMode, batch: int | None
-) -> JobRecord | None:
+def start_job_or_report(setting: CommitterSetting, port: Port, mode: SaveMode, batch: int | None) -> JobRecord | None:
     """Set up a job and return its record; if the setup fails or skips the job, report that outcome and return None."""
     ctx = setting.context(port)
     try:
@@ -229,7 +227,7 @@ def start_job_or_report(
     return job
 
 
-def run_driver(setting: CommitterWorldSettings, port: Port) -> None:
+def run_driver(setting: CommitterSetting, port: Port) -> None:
     """Run the driver of the tested job: set up, wait for the tasks, commit; abort if a task or the commit fails."""
     job = start_job_or_report(setting, port, setting.mode, setting.batch)
     if job is None:
@@ -239,14 +237,14 @@ def run_driver(setting: CommitterWorldSettings, port: Port) -> None:
     commit_or_abort_job(setting, port, job, reports)
 
 
-def run_second_driver(setting: CommitterWorldSettings, port: Port) -> None:
+def run_second_driver(setting: CommitterSetting, port: Port) -> None:
     """Run a second driver, which commits or aborts the same job, because the first one is presumed dead."""
     job, reports = cast("tuple[JobRecord, tuple[TaskCommit, ...] | None]", _ask_cluster(port, "take_over"))
     commit_or_abort_job(setting, port, job, reports)
 
 
 def commit_or_abort_job(
-    setting: CommitterWorldSettings, port: Port, job: JobRecord, reports: tuple[TaskCommit, ...] | None
+    setting: CommitterSetting, port: Port, job: JobRecord, reports: tuple[TaskCommit, ...] | None
 ) -> bool:
     """Commit a job with its tasks' reports; abort it if `reports` is None or the commit fails; report the outcome.
 
@@ -271,12 +269,12 @@ def commit_or_abort_job(
 
 
 # --- tasks ------------------------------------------------------------------------------------------------------------
-def run_attempt_once_started(setting: CommitterWorldSettings, task: int, attempt: int, port: Port) -> None:
+def run_attempt_once_started(setting: CommitterSetting, task: int, attempt: int, port: Port) -> None:
     """Run a task attempt once the driver starts it: write its files, commit, and report to the driver."""
     run_attempt(setting, port, cast("JobRecord", _ask_cluster(port, "begin", task, attempt)), task, attempt)
 
 
-def run_attempt(setting: CommitterWorldSettings, port: Port, job: JobRecord, task: int, attempt: int) -> None:
+def run_attempt(setting: CommitterSetting, port: Port, job: JobRecord, task: int, attempt: int) -> None:
     """Run a task attempt that the driver has started: write its files, commit them, and report to the driver."""
     try:
         with setting.committer.setup_task(setting.context(port), job, task) as running:
@@ -290,7 +288,7 @@ def run_attempt(setting: CommitterWorldSettings, port: Port, job: JobRecord, tas
     _ask_cluster(port, "report", task, attempt, commit)
 
 
-def write_files(setting: CommitterWorldSettings, running: TaskAttempt, task: int, attempt: int) -> None:
+def write_files(setting: CommitterSetting, running: TaskAttempt, task: int, attempt: int) -> None:
     """Write the output files of a task attempt, without committing them."""
     for number in range(setting.files):
         name = make_chosen_file_name(task, number) if setting.chosen else running.file_name(".txt")
@@ -300,7 +298,7 @@ def write_files(setting: CommitterWorldSettings, running: TaskAttempt, task: int
 
 
 # --- others -----------------------------------------------------------------------------------------------------------
-def run_recovery(setting: CommitterWorldSettings, port: Port) -> None:
+def run_recovery(setting: CommitterSetting, port: Port) -> None:
     """Run recovery, like `holdfast recover`, for jobs that have been inactive for an hour, and report what it did."""
     _ask_cluster(port, "take_for_dead")
     try:
@@ -312,7 +310,7 @@ def run_recovery(setting: CommitterWorldSettings, port: Port) -> None:
     _ask_cluster(port, "tell", "recovered", tuple(sorted((str(job.job), job.action.value) for job in ended)))
 
 
-def run_reader(setting: CommitterWorldSettings, port: Port) -> None:
+def run_reader(setting: CommitterSetting, port: Port) -> None:
     """Read the destination once through Holdfast, and report when the read began and ended."""
     since = port.call(Call(DESTINATION, "notes", (LOG_PREFIX,)))
     try:
@@ -334,7 +332,7 @@ def cancel_job(port: Port) -> None:
     _ask_cluster(port, "cancel")
 
 
-def run_other_jobs(setting: CommitterWorldSettings, one: ConcurrentJobSpec, port: Port) -> None:
+def run_other_jobs(setting: CommitterSetting, one: OtherJob, port: Port) -> None:
     """Run further jobs on the destination, one after another, until one is not committed; each reports its outcome."""
     if one.later:
         port.call(Call(CLUSTER, "await_end"))
@@ -351,7 +349,7 @@ def run_other_jobs(setting: CommitterWorldSettings, one: ConcurrentJobSpec, port
 
 
 def run_atomic_job(
-    setting: CommitterWorldSettings, one: ConcurrentJobSpec, number: int, do: Callable[[Call], object], token: str
+    setting: CommitterSetting, one: OtherJob, number: int, do: Callable[[Call], object], token: str
 ) -> object:
     """Run a whole further job as one atomic call on the store, and return its outcome: see `Stroke`."""
     port = _ImmediateStorePort(one.name, do, int(token, 16))
@@ -382,7 +380,7 @@ class _ImmediateStorePort(Port):
         return f"{self._token:012x}"
 
 
-def _run_one_other_job(setting: CommitterWorldSettings, port: Port, one: ConcurrentJobSpec, number: int) -> bool:
+def _run_one_other_job(setting: CommitterSetting, port: Port, one: OtherJob, number: int) -> bool:
     job = start_job_or_report(setting, port, one.mode or setting.mode, one.batch)
     if job is None:
         return False
@@ -396,12 +394,12 @@ def _run_one_other_job(setting: CommitterWorldSettings, port: Port, one: Concurr
     return commit_or_abort_job(replace(setting, tasks=1), port, job, reports)
 
 
-def _announce_commit(one: ConcurrentJobSpec, job: JobRecord, report: TaskCommit) -> CommitAnnouncement:
+def _announce_commit(one: OtherJob, job: JobRecord, report: TaskCommit) -> CommitAnnouncement:
     return CommitAnnouncement(one.name, job.job, report.attempt, job.mode)
 
 
 def _run_only_task(
-    setting: CommitterWorldSettings, ctx: CommitContext, job: JobRecord, one: ConcurrentJobSpec, number: int
+    setting: CommitterSetting, ctx: CommitContext, job: JobRecord, one: OtherJob, number: int
 ) -> TaskCommit:
     """Run the only task: write a file into each directory."""
     with setting.committer.setup_task(ctx, job, 0) as running:

@@ -15,7 +15,7 @@ from typing import Any
 from holdfast.commit import SaveMode
 from holdfast.errors import InvalidRequestError
 from holdfast.stores.base import MultipartLimits
-from holdfast_checker.committers.actors import CommitterScene, ConcurrentJobSpec
+from holdfast_checker.committers.actors import CommitterScene, OtherJob
 from holdfast_checker.committers.cluster import TaskCommitTiming
 from holdfast_checker.committers.properties import RULES
 from holdfast_checker.framework.scene_files import SceneFields, parse_field_list, read_sections
@@ -36,7 +36,7 @@ class SceneFeature:
     name: str
     summary: str
     changes: Mapping[str, Any]
-    others: tuple[ConcurrentJobSpec, ...]
+    others: tuple[OtherJob, ...]
     kind: str
     without: frozenset[str]
 
@@ -60,9 +60,7 @@ def _read_feature(name: str, fields: SceneFields) -> SceneFeature:
             **fields.take_fields(CommitterScene, mode=SaveMode, order=TaskCommitTiming),
             **({"store": store} if store else {}),
         },
-        ()
-        if other is None
-        else (ConcurrentJobSpec(**parse_field_list(other).take_fields(ConcurrentJobSpec, mode=SaveMode)),),
+        () if other is None else (OtherJob(**parse_field_list(other).take_fields(OtherJob, mode=SaveMode)),),
         kind=fields.get("kind", ""),
         without=frozenset(fields.get("without", "").split()),
     )

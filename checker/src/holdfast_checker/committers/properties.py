@@ -31,7 +31,8 @@ from holdfast_checker.committers.output import (
     visible_files,
 )
 from holdfast_checker.committers.sandbox import BystanderJob, StoreSandbox, StoresCopy, cluster_state
-from holdfast_checker.framework.subject import Rule, index_by_name
+from holdfast_checker.framework.scene_files import Judges, read_rules
+from holdfast_checker.framework.subject import Rule
 from holdfast_checker.kernel.world import View
 from holdfast_checker.simulated.memory import StoreSnapshot
 
@@ -419,90 +420,26 @@ def _judge_final_agreement_with_log(sandbox: StoreSandbox, view: View) -> str | 
     return (judge_final_files(sandbox, view) or None) if sandbox.keeps_log else None
 
 
-_BY_HARM = (
-    # rows are wrong, and the job is reported as committed
-    Rule(
-        "C1",
-        "complete",
-        "after a job commit the destination holds every file of every committed task, byte for byte",
-        step=_judge_completeness,
-        end=_judge_completeness_after_recovery,
-    ),
-    Rule(
-        "C2",
-        "exclusive",
-        "after a job commit the destination holds nothing from any other attempt",
-        step=_judge_exclusiveness,
-    ),
-    Rule(
-        "C3",
-        "one attempt per task",
-        "the files of each task are those of the attempt whose result the driver received",
-        step=_judge_accepted_attempts,
-    ),
-    Rule(
-        "C6",
-        "continuity",
-        "after the decision no slow attempt or driver changes the destination",
-        step=_judge_changes_after_commit,
-    ),
-    Rule(
-        "replaced-data",
-        "replaced data survive",
-        "data that an overwrite replaces exists until its replacement is complete",
-        step=_judge_early_deletion,
-    ),
-    Rule(
-        "log-order",
-        "log order",
-        "the destination is the result of its log's decisions, carried out one after the other",
-        step=_judge_agreement_with_log,
-        end=_judge_final_agreement_with_log,
-    ),
-    # rows are wrong after a failure
-    Rule("C5", "abortable", "after an abort nothing of the job ever appears", step=_judge_visibility_after_abort),
-    Rule(
-        "C7",
-        "isolated",
-        "commit, abort and cleanup never touch another job's work",
-        step=_judge_success_of_others,
-        end=_judge_untouched_bystanders,
-    ),
-    Rule(
-        "C8",
-        "decided once",
-        "committed or aborted, permanently, no matter who decides",
-        step=_judge_equal_outcomes,
-        end=_judge_outcome_after_recovery,
-    ),
-    Rule(
-        "C9",
-        "recoverable",
-        "no matter what dies, recovery ends with all of the job visible, or nothing of it",
-        end=_judge_atomic_recovery,
-    ),
-    # rows are visible too early
-    Rule("C4", "hidden", "nothing of a job is visible before its decision", step=_judge_early_visibility),
-    Rule(
-        "whole-reads", "whole reads", "a reader through Holdfast sees all of a job or nothing", step=_judge_atomic_read
-    ),
-    Rule(
-        "plain-reads",
-        "plain reads",
-        "on a store with transactions, a plain listing shows all of a job or nothing",
-        step=_judge_atomic_listing,
-    ),
-    # a user has to clean up
-    Rule("C10", "repeatable", "every step can be run again", end=_judge_repeatability),
-    Rule(
-        "no-leftovers",
-        "no leftovers",
-        "no pending upload and no hidden file of a job remains after recovery",
-        end=_judge_leftovers,
-    ),
-)
+_JUDGES: Mapping[str, Judges] = {
+    "C1": (_judge_completeness, _judge_completeness_after_recovery),
+    "C2": (_judge_exclusiveness, None),
+    "C3": (_judge_accepted_attempts, None),
+    "C6": (_judge_changes_after_commit, None),
+    "replaced-data": (_judge_early_deletion, None),
+    "log-order": (_judge_agreement_with_log, _judge_final_agreement_with_log),
+    "C5": (_judge_visibility_after_abort, None),
+    "C7": (_judge_success_of_others, _judge_untouched_bystanders),
+    "C8": (_judge_equal_outcomes, _judge_outcome_after_recovery),
+    "C9": (None, _judge_atomic_recovery),
+    "C4": (_judge_early_visibility, None),
+    "whole-reads": (_judge_atomic_read, None),
+    "plain-reads": (_judge_atomic_listing, None),
+    "C10": (None, _judge_repeatability),
+    "no-leftovers": (None, _judge_leftovers),
+}
+"""The functions that judge a step and the end of a history, by the name of the property."""
 
-RULES: Mapping[str, Rule] = index_by_name(*_BY_HARM)
+RULES: Mapping[str, Rule] = read_rules("holdfast_checker.committers", _JUDGES)
 """The properties of commit protocols, by name, the one whose violation is the most harmful first."""
 
 PART_OF: Mapping[str, str] = {"no-leftovers": "C9", "whole-reads": "C4", "plain-reads": "C4"}

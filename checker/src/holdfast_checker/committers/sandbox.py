@@ -17,7 +17,7 @@ from holdfast.commit.two_phase.committer import TWO_PHASE
 from holdfast.errors import HoldfastError
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.stores.base import iter_objects, iter_uploads
-from holdfast_checker.committers.actors import FINALLY_S, QUIET_S, CommitterWorldSettings
+from holdfast_checker.committers.actors import FINALLY_S, QUIET_S, CommitterSetting
 from holdfast_checker.committers.cluster import CLUSTER, ClusterState
 from holdfast_checker.committers.output import DESTINATION, HOME, FileOrigin, file_bytes, visible_in_image
 from holdfast_checker.framework.subject import VerdictCache
@@ -52,7 +52,7 @@ class StoresCopy:
     """
 
     stores: Mapping[str, RestorableStore]
-    setting: CommitterWorldSettings
+    setting: CommitterSetting
     ids: CountingIds
     recovered: list[str] = field(default_factory=list)
     troubles: list[str] = field(default_factory=list)
@@ -153,10 +153,7 @@ class StoreSandbox(VerdictCache):
     """Creates copies of a world's stores for properties, and caches the result of recovery for equal contents."""
 
     def __init__(
-        self,
-        setting: CommitterWorldSettings,
-        resources: Mapping[str, StoreResource],
-        bystanders: Sequence[BystanderJob] = (),
+        self, setting: CommitterSetting, resources: Mapping[str, StoreResource], bystanders: Sequence[BystanderJob] = ()
     ) -> None:
         self.setting = setting
         self.bystanders = tuple(bystanders)

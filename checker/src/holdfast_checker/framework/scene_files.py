@@ -1,4 +1,4 @@
-"""Read declarations of scenes (small simulated worlds) from INI files, with a section for each scene.
+"""Read declarations of scenes (small simulated worlds) and properties from INI files, with a section for each of them.
 
 The format is that of `configparser`. A script is written as calls with a semicolon between them, and a call as its name
 and its arguments with spaces between them, as in ``get x; put y "two words"``.
@@ -13,11 +13,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
-from holdfast_checker.framework.subject import FAULTY, Scene
+from holdfast_checker.framework.subject import FAULTY, Rule, Scene
 from holdfast_checker.kernel.calls import Fault
 
 S = TypeVar("S", bound=Scene)
 Calls = tuple[tuple[Any, ...], ...]
+Judges = tuple[Callable[..., str | None] | None, Callable[..., str | None] | None]
+"""The functions `step` and `end` of a `Rule`."""
 
 
 def _parse_faults(text: str) -> dict[Fault, int]:
@@ -81,6 +83,20 @@ def read_scenes(package: str, make: Callable[[str, SceneFields], S]) -> dict[str
     return {name: make(name, fields) for name, fields in read_sections(package).items()}
 
 
+def read_rules(package: str, judges: Mapping[str, Judges], file: str = "properties.ini") -> dict[str, Rule]:
+    """Read the titles and meanings of properties from an INI file of a package; return its rules, in its order.
+
+    Args:
+        judges: for each property, the functions that judge a step and the end of a history; None for one that is not
+            needed.
+    """
+    sections = read_sections(package, file)
+    assert sections.keys() == judges.keys(), f"{file} and the code describe different properties"
+    return {
+        name: Rule(name, of["title"], " ".join(of["meaning"].split()), *judges[name]) for name, of in sections.items()
+    }
+
+
 def parse_script(text: str) -> Calls:
     """Parse a script such as ``get x; put y 1`` into calls; arguments that are numbers become integers."""
     return tuple(tuple(map(_parse_argument, shlex.split(one))) for one in text.split(";") if one.strip())
@@ -97,7 +113,7 @@ def add_faults(scene: S, prefix: str = "faulty") -> S:
     return replace(scene, name=f"{prefix}-{scene.name}", summary=summary, budgets=FAULTY, reached=())
 
 
-def iter_single_fault_scenes(scene: S) -> Iterator[S]:
+def single_fault_scenes(scene: S) -> Iterator[S]:
     """Yield a copy of a scene for each kind of fault; in each copy, only this fault may happen, and only once."""
     for fault in FAULTY:
         name = f"faulty-{scene.name}/{fault.value.replace(' ', '-')}"

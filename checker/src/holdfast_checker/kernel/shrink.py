@@ -48,14 +48,7 @@ class _Shrinker:
     def shrink(self, history: _ViolatingHistory) -> _ViolatingHistory:
         """Return a simpler history that also violates the property; the given one if none is found."""
         change_parts = partial(_hand_steps_to_actor, tuple(self._actors))
-        for proposals in (
-            _leave_actors_out,
-            change_parts,
-            _remove_faults,
-            _stop_actors_earlier,
-            _join_runs,
-            _leave_steps_out,
-        ):
+        for proposals in (_drop_actors, change_parts, _remove_faults, _stop_earlier, _join_runs, _drop_steps):
             easier: _ViolatingHistory | None = history
             while easier is not None:
                 history = easier
@@ -119,7 +112,7 @@ class _Shrinker:
 
 
 # --- proposals --------------------------------------------------------------------------------------------------------
-def _leave_actors_out(choices: _Choices) -> Iterator[_Choices]:
+def _drop_actors(choices: _Choices) -> Iterator[_Choices]:
     for actor in _actor_names(choices):
         yield tuple(choice for choice in choices if choice.actor != actor)
 
@@ -146,7 +139,7 @@ def _remove_faults(choices: _Choices) -> Iterator[_Choices]:
             yield (*choices[:at], *choices[at + 1 :])
 
 
-def _stop_actors_earlier(choices: _Choices) -> Iterator[_Choices]:
+def _stop_earlier(choices: _Choices) -> Iterator[_Choices]:
     """Leave out the second half of an actor's steps, then the last quarter, and so on."""
     for actor in _actor_names(choices):
         own = [at for at, choice in enumerate(choices) if choice.actor == actor]
@@ -168,7 +161,7 @@ def _join_runs(choices: _Choices) -> Iterator[_Choices]:
                 yield _concatenate([*runs[:first], *moved, *runs[second + 1 :]])
 
 
-def _leave_steps_out(choices: _Choices) -> Iterator[_Choices]:
+def _drop_steps(choices: _Choices) -> Iterator[_Choices]:
     """Leave out whole runs, then single steps, the last ones first."""
     runs = _split_into_runs(choices)
     for at in reversed(range(len(runs))):
@@ -190,11 +183,7 @@ def _concatenate(runs: list[_Choices]) -> _Choices:
 
 
 def shrink_counterexample(
-    world: World,
-    counterexample: Counterexample,
-    replays: int = 5000,
-    *,
-    until: Callable[[], bool] = lambda: False,
+    world: World, counterexample: Counterexample, replays: int = 5000, *, until: Callable[[], bool] = lambda: False
 ) -> Counterexample:
     """Minimize a counterexample: return one for the same property whose execution is simpler, or the same one.
 

@@ -7,12 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
-from holdfast.errors import (
-    ConflictError,
-    OutcomeUnknownError,
-    TransactionConflictError,
-    UnavailableError,
-)
+from holdfast.errors import ConflictError, OutcomeUnknownError, TransactionConflictError, UnavailableError
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.configuration import Configuration
 from holdfast.namespace.maintenance import LeaderElection
@@ -41,7 +36,7 @@ Script: TypeAlias = Sequence[tuple[Any, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class NamespaceWorldSettings(VerdictCache):
+class NamespaceSetting(VerdictCache):
     """The initial state and configuration that all actors of a namespace world share.
 
     Attributes:
@@ -79,7 +74,7 @@ class NamespaceWorldSettings(VerdictCache):
         return namespace, clock, database
 
 
-def run_client(setting: NamespaceWorldSettings, script: Script, knows: Sequence[str], port: Port) -> None:
+def run_client(setting: NamespaceSetting, script: Script, knows: Sequence[str], port: Port) -> None:
     """Run a client process: make the calls of a script, and record them; stop after a call with unknown outcome."""
     namespace, clock, _database = setting.open(port, knows)
     calls = NamespaceCalls(namespace, clock, setting.uploads)
@@ -96,7 +91,7 @@ def run_client(setting: NamespaceWorldSettings, script: Script, knows: Sequence[
             unpublished = args[1] if name in PUBLISH[:2] else unpublished
 
 
-def run_collector(setting: NamespaceWorldSettings, rounds: int, elects: bool, port: Port) -> None:
+def run_collector(setting: NamespaceSetting, rounds: int, elects: bool, port: Port) -> None:
     """Run a garbage collector process for some rounds, while it is the elected leader.
 
     Args:
@@ -113,7 +108,7 @@ def run_collector(setting: NamespaceWorldSettings, rounds: int, elects: bool, po
             continue
 
 
-def run_sweeper(setting: NamespaceWorldSettings, port: Port) -> None:
+def run_sweeper(setting: NamespaceSetting, port: Port) -> None:
     """Run a sweeper process once: it records blobs that no file refers to as garbage."""
     namespace, _clock, _database = setting.open(port, ())
     try:

@@ -13,12 +13,13 @@ from holdfast.namespace.blobs import BLOBS as FOLDER
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.collector import Collector
 from holdfast.namespace.keys import ROOT_KEY, entry_name_in_key, kind_range, usage_key
-from holdfast_checker.framework.subject import Goal, Rule, index_by_name
+from holdfast_checker.framework.scene_files import Judges, read_rules
+from holdfast_checker.framework.subject import Goal, Rule
 from holdfast_checker.histories.history import Operation, Outcome, recorded_operations
 from holdfast_checker.histories.linearizable import Model, client_operations, judge_with_crashes, lossy_crashes
 from holdfast_checker.kernel.calls import canonical_key
 from holdfast_checker.kernel.world import View
-from holdfast_checker.namespace.actors import BLOBS, NamespaceWorldSettings
+from holdfast_checker.namespace.actors import BLOBS, NamespaceSetting
 from holdfast_checker.namespace.calls import PUBLISH
 from holdfast_checker.namespace.contents import NamespaceContents, decode_contents, read_extents, tree_of_records
 from holdfast_checker.namespace.model import ModelNode, ModelTree, apply_to_model, split_path
@@ -33,11 +34,11 @@ def _blobs_in_store(view: View) -> StoreSnapshot:
 
 
 # --- N1, N3, N5 -------------------------------------------------------------------------------------------------------
-def _judge_tree_structure(setting: NamespaceWorldSettings, before: View, after: View, actor: str) -> str | None:
+def _judge_tree_structure(setting: NamespaceSetting, before: View, after: View, actor: str) -> str | None:
     return "; ".join(decode_contents(after).structure_faults) or None
 
 
-def _judge_file_bytes(setting: NamespaceWorldSettings, before: View, after: View, actor: str) -> str | None:
+def _judge_file_bytes(setting: NamespaceSetting, before: View, after: View, actor: str) -> str | None:
     contents, objects = decode_contents(after), _blobs_in_store(after).objects
     lost = sorted(
         [*contents.missing_inline_blobs, *(blob for blob in contents.blobs if f"{FOLDER}{blob}" not in objects)]
@@ -45,7 +46,7 @@ def _judge_file_bytes(setting: NamespaceWorldSettings, before: View, after: View
     return f"the bytes of files are missing: {', '.join(lost)}" if lost else None
 
 
-def _judge_quota_counters(setting: NamespaceWorldSettings, before: View, after: View, actor: str) -> str | None:
+def _judge_quota_counters(setting: NamespaceSetting, before: View, after: View, actor: str) -> str | None:
     contents = decode_contents(after)
     return "; ".join(contents.wrong_quota_counters) or _describe_exceeded_quota(decode_contents(before), contents)
 
@@ -62,7 +63,7 @@ def _describe_exceeded_quota(before: NamespaceContents, after: NamespaceContents
 
 
 # --- N2 ---------------------------------------------------------------------------------------------------------------
-def _judge_linearizability(setting: NamespaceWorldSettings, view: View) -> str | None:
+def _judge_linearizability(setting: NamespaceSetting, view: View) -> str | None:
     operations, crashes = client_operations(recorded_operations(view)), lossy_crashes(recorded_operations(view))
     last = max((one.ended or one.invoked for one in operations), default=0)
     blobs = {key: one.data for key, one in _blobs_in_store(view).objects.items()}
@@ -104,7 +105,7 @@ def _reads_of_whole_final_tree(last: int, contents: NamespaceContents, blobs: Ma
 
 
 # --- leftovers --------------------------------------------------------------------------------------------------------
-def _judge_garbage_collection(setting: NamespaceWorldSettings, view: View) -> str | None:
+def _judge_garbage_collection(setting: NamespaceSetting, view: View) -> str | None:
     """Run the shipped garbage collector at the end: once for trees and leases, once for the garbage of that."""
     records, image = cast("DatabaseState", view.states[DATABASE]).records, _blobs_in_store(view)
     key = (records.keys, tuple((one.value, one.number) for one in records.records), image.key)  # without versions
@@ -112,7 +113,7 @@ def _judge_garbage_collection(setting: NamespaceWorldSettings, view: View) -> st
 
 
 def _describe_leftovers_after_collection(
-    setting: NamespaceWorldSettings, records: RecordMap, image: StoreSnapshot
+    setting: NamespaceSetting, records: RecordMap, image: StoreSnapshot
 ) -> str | None:
     database = DatabaseCopy(records)
     clock = ManualClock(setting.start_s)
@@ -161,37 +162,16 @@ def _find_leftovers(
     return f"after a collection, there are: {'; '.join(found)}" if found else None
 
 
-RULES: Mapping[str, Rule] = index_by_name(
-    Rule(
-        "N2",
-        "linearizable",
-        "Every operation takes effect at one instant between its call and its return: in that order, each has the "
-        "answer that it would have alone, and the tree in the end is what they made. If the database crashes, the "
-        "newest operations may be undone; a writer then adds nothing more to a file that lacks what it has published.",
-        end=_judge_linearizability,
-    ),
-    Rule(
-        "N1",
-        "a tree",
-        "Every inode is reachable from the root, or from a deleted tree that waits for its collection, by one path.",
-        step=_judge_tree_structure,
-    ),
-    Rule("N3", "whole files", "Every file that is visible has all its bytes.", step=_judge_file_bytes),
-    Rule(
-        "N5",
-        "counted",
-        "What a quota counts is what is in its directory, with what was deleted there and is not collected yet; and no "
-        "step takes it over the quota.",
-        step=_judge_quota_counters,
-    ),
-    Rule(
-        "leftovers",
-        "nothing left over",
-        "Once all is done, two runs of the collector, days later, leave no deleted tree, no lease of the dead, no "
-        "garbage and no counter of nothing, and lose nothing that is visible.",
-        end=_judge_garbage_collection,
-    ),
-)
+_JUDGES: Mapping[str, Judges] = {
+    "N2": (None, _judge_linearizability),
+    "N1": (_judge_tree_structure, None),
+    "N3": (_judge_file_bytes, None),
+    "N5": (_judge_quota_counters, None),
+    "leftovers": (None, _judge_garbage_collection),
+}
+"""The functions that judge a step and the end of a history, by the name of the property."""
+
+RULES: Mapping[str, Rule] = read_rules("holdfast_checker.namespace", _JUDGES)
 
 
 # --- goals ------------------------------------------------------------------------------------------------------------

@@ -11,9 +11,9 @@ from holdfast_checker.framework.scene_files import (
     Calls,
     SceneFields,
     add_faults,
-    iter_single_fault_scenes,
     parse_script,
     read_scenes,
+    single_fault_scenes,
 )
 from holdfast_checker.framework.subject import index_by_name
 
@@ -88,11 +88,7 @@ SCENES: Mapping[str, NamespaceScene] = read_scenes("holdfast_checker.namespace",
 _FAULTLESS = [scene for scene in SCENES.values() if not scene.budgets and not scene.crashes]
 
 SMALL: Mapping[str, NamespaceScene] = index_by_name(
-    *(
-        one
-        for scene in _FAULTLESS
-        for one in (iter_single_fault_scenes(scene) if scene.is_large else [add_faults(scene)])
-    )
+    *(one for scene in _FAULTLESS for one in (single_fault_scenes(scene) if scene.is_large else [add_faults(scene)]))
 )
 """Larger scenes, with faults: all kinds in each history; in the largest scenes, one kind at a time."""
 

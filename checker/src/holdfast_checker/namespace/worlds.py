@@ -14,7 +14,7 @@ from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.world import Actor, World
 from holdfast_checker.namespace.actors import (
     BLOBS,
-    NamespaceWorldSettings,
+    NamespaceSetting,
     let_leases_expire,
     run_client,
     run_collector,
@@ -90,9 +90,7 @@ def _object_store_time_s(scene: NamespaceScene, actor: str) -> float:
     return _START_S if scene.is_slow and actor in scene.scripts else _START_S + _OLD_S
 
 
-def _run_calls_before_history(
-    scene: NamespaceScene, resource: StoreResource
-) -> tuple[NamespaceWorldSettings, StoreSnapshot]:
+def _run_calls_before_history(scene: NamespaceScene, resource: StoreResource) -> tuple[NamespaceSetting, StoreSnapshot]:
     """Run the calls that precede every history on a real namespace; return the actors' setting and the blobs."""
     configuration = Configuration(
         name="world",
@@ -112,7 +110,7 @@ def _run_calls_before_history(
         calls.execute_by_name(name, *args)
     namespace.collect()
     image = store.take_snapshot()
-    setting = NamespaceWorldSettings(
+    setting = NamespaceSetting(
         scene=scene,
         start=database.records,
         start_s=_START_S,

@@ -50,7 +50,7 @@ class RecordLock:
 
 
 @dataclass(frozen=True, slots=True)
-class DatabaseStateWithLocks(DatabaseState):
+class LockableState(DatabaseState):
     """The state of a database, with the locks of the transactions that have not ended."""
 
     locks: frozenset[RecordLock] = frozenset()
@@ -63,7 +63,7 @@ class DatabaseStateWithLocks(DatabaseState):
         """Check whether others' locks prevent `actor` from locking one of `keys` (True means an exclusive lock)."""
         return any(self.has_conflicting_lock(key, actor, exclusive=exclusive) for key, exclusive in keys.items())
 
-    def without(self, actor: str) -> DatabaseStateWithLocks:
+    def without(self, actor: str) -> LockableState:
         """Return the state after the transaction of `actor` has ended and released its locks."""
         if all(one.holder != actor for one in self.locks):
             return self
@@ -99,15 +99,15 @@ class LockableDatabase(WaitableDatabase):
     others an error.
     """
 
-    def initial_state(self) -> DatabaseStateWithLocks:
+    def initial_state(self) -> LockableState:
         start = super().initial_state()
-        return DatabaseStateWithLocks(start.records, crashes=start.crashes)
+        return LockableState(start.records, crashes=start.crashes)
 
     def state_key(self, state: object) -> Hashable:
-        return (super().state_key(state), cast("DatabaseStateWithLocks", state).locks)
+        return (super().state_key(state), cast("LockableState", state).locks)
 
     def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
-        image = cast("DatabaseStateWithLocks", state)
+        image = cast("LockableState", state)
         ways: Sequence[Alternative]
         if call.operation == "lock":
             ways = lock_alternatives(image, actor, *cast("tuple[bytes, bool]", call.args))
@@ -154,10 +154,10 @@ class LockableDatabase(WaitableDatabase):
         return found
 
     def state_after_death(self, state: object, actor: str) -> object:
-        return cast("DatabaseStateWithLocks", state).without(actor)
+        return cast("LockableState", state).without(actor)
 
 
-def lock_alternatives(image: DatabaseStateWithLocks, actor: str, key: bytes, exclusive: bool) -> list[Alternative]:
+def lock_alternatives(image: LockableState, actor: str, key: bytes, exclusive: bool) -> list[Alternative]:
     """Return the outcomes of a call that locks and reads a record; an empty list if the actor must wait.
 
     The reply is the record. If the record does not exist, the reply is None, and nothing is locked."""
@@ -170,7 +170,7 @@ def lock_alternatives(image: DatabaseStateWithLocks, actor: str, key: bytes, exc
     return [Alternative(state=locked, reply=Reply(record))]
 
 
-def _list_blocked_alternatives(image: DatabaseStateWithLocks, actor: str) -> list[Alternative]:
+def _list_blocked_alternatives(image: LockableState, actor: str) -> list[Alternative]:
     """Return the results for an actor that must wait for a lock: a deadlock error if it already holds locks."""
     ended = image.without(actor)
     if ended is image:

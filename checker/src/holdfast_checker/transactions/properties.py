@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from holdfast_checker.framework.subject import Goal, Rule, VerdictCache, index_by_name
+from holdfast_checker.framework.scene_files import Judges, read_rules
+from holdfast_checker.framework.subject import Goal, Rule, VerdictCache
 from holdfast_checker.histories.effects import Effect, describe_missing_units, describe_repeated_units
 from holdfast_checker.histories.history import Operation, Outcome, recorded_operations
 from holdfast_checker.histories.linearizable import (
@@ -26,7 +27,7 @@ from holdfast_checker.histories.linearizable import (
 from holdfast_checker.kernel.calls import canonical_key
 from holdfast_checker.kernel.world import View
 from holdfast_checker.simulated.database import DATABASE, DatabaseState
-from holdfast_checker.simulated.locks import DatabaseStateWithLocks
+from holdfast_checker.simulated.locks import LockableState
 from holdfast_checker.transactions.narration import describe_answer, describe_transaction
 from holdfast_checker.transactions.scripts import EVERYTHING, FAILED, Contents, Script, apply_to_model, decode_text
 
@@ -100,35 +101,21 @@ def _judge_exactly_once(setting: TransactionPropertyContext, view: View) -> str 
 # --- T5 ---------------------------------------------------------------------------------------------------------------
 def _judge_endless_waiting(setting: TransactionPropertyContext, view: View) -> str | None:
     state = view.states[DATABASE]
-    locks = (
-        sorted(state.locks, key=lambda lock: (lock.holder, lock.key))
-        if isinstance(state, DatabaseStateWithLocks)
-        else []
-    )
+    locks = sorted(state.locks, key=lambda lock: (lock.holder, lock.key)) if isinstance(state, LockableState) else []
     if not locks:
         return None
     held = "; ".join(f"{lock.holder} holds {lock.key.decode()}" for lock in locks)
     return f"no transaction can go on: {held}"
 
 
-RULES: Mapping[str, Rule] = index_by_name(
-    Rule(
-        "T1",
-        "strictly serializable",
-        "The transactions that took effect, and were not undone by a crash of the database, could have run one after "
-        "the other, each between its start and its end: all that their callers saw, and all records in the end, are "
-        "explained by that order.",
-        end=_judge_serializability,
-    ),
-    Rule(
-        "T3",
-        "exactly once",
-        "No unit of work takes effect twice, and each whose caller was told of its success has taken effect, "
-        "unless the database has crashed since it began.",
-        end=_judge_exactly_once,
-    ),
-    Rule("T5", "no deadlock", "No transactions wait for each other in a circle.", end=_judge_endless_waiting),
-)
+_JUDGES: Mapping[str, Judges] = {
+    "T1": (None, _judge_serializability),
+    "T3": (None, _judge_exactly_once),
+    "T5": (None, _judge_endless_waiting),
+}
+"""The functions that judge a step and the end of a history, by the name of the property."""
+
+RULES: Mapping[str, Rule] = read_rules("holdfast_checker.transactions", _JUDGES)
 
 
 # --- goals ------------------------------------------------------------------------------------------------------------
@@ -145,11 +132,11 @@ def _commits_after_crash(context: object, view: View) -> bool:
 CRASHED = Goal("a crash undoes what had an answer, and a client goes on", end=_commits_after_crash)
 
 
-def _get_transaction_answer(operation: Operation) -> tuple[object, ...]:
+def _get_answer(operation: Operation) -> tuple[object, ...]:
     return cast("tuple[object, ...]", operation.value) if operation.outcome is Outcome.OK else ("",)
 
 
-def _get_transaction_steps(operation: Operation) -> tuple[object, ...]:
+def _get_steps(operation: Operation) -> tuple[object, ...]:
     return cast("tuple[object, ...]", operation.notes[-1]) if operation.notes else ()
 
 
@@ -157,21 +144,14 @@ GOALS: Mapping[str, Goal] = {
     "all": goal_for_operations(
         "every transaction takes effect",
         lambda operations: all(
-            any(
-                one.who == who
-                and _get_transaction_answer(one)[0] == "saw"
-                and FAILED not in _get_transaction_steps(one)
-                for one in operations
-            )
+            any(one.who == who and _get_answer(one)[0] == "saw" and FAILED not in _get_steps(one) for one in operations)
             for who in {one.who for one in operations}
         ),
     ),
     "conflict": goal_for_operations(
         "an attempt conflicts, and a later one of the same transaction takes effect",
         lambda operations: any(
-            one.outcome is Outcome.FAILED
-            and one.notes
-            and any(_get_transaction_answer(it)[0] == "saw" for it in operations[at:])
+            one.outcome is Outcome.FAILED and one.notes and any(_get_answer(it)[0] == "saw" for it in operations[at:])
             for at, one in enumerate(operations)
         ),
     ),
@@ -182,9 +162,7 @@ GOALS: Mapping[str, Goal] = {
     "crashed": CRASHED,
     "error": goal_for_operations(
         "the error of a function reaches its caller",
-        lambda operations: any(
-            _get_transaction_answer(one)[0] == "saw" and FAILED in _get_transaction_steps(one) for one in operations
-        ),
+        lambda operations: any(_get_answer(one)[0] == "saw" and FAILED in _get_steps(one) for one in operations),
     ),
     "given-up": goal_for_operations(
         "a transaction is given up after its last attempt",

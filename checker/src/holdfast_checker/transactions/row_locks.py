@@ -32,8 +32,8 @@ from holdfast_checker.simulated.database import (
     scan_records,
 )
 from holdfast_checker.simulated.locks import (
-    DatabaseStateWithLocks,
     LockableDatabase,
+    LockableState,
     RecordLock,
     lock_accesses,
     lock_alternatives,
@@ -51,7 +51,7 @@ class RowLockTable(LockableDatabase):
     """
 
     def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
-        image = cast("DatabaseStateWithLocks", state)
+        image = cast("LockableState", state)
         if call.operation in ("get_many", "scan", "make_durable"):
             return super().alternatives(state, call, actor)
         if call.operation == "rollback":
@@ -79,7 +79,7 @@ class RowLockTable(LockableDatabase):
         return super().footprint(call)
 
 
-def _create_row_alternatives(image: DatabaseStateWithLocks, actor: str, key: bytes) -> list[Alternative]:
+def _create_row_alternatives(image: LockableState, actor: str, key: bytes) -> list[Alternative]:
     """Return the results of a call that creates a row: None, or the existing record; no result while it must wait."""
     record = image.records.as_dict().get(key)
     if record is not None:
@@ -90,7 +90,7 @@ def _create_row_alternatives(image: DatabaseStateWithLocks, actor: str, key: byt
     return [Alternative(state=replace(image, locks=image.locks | {created}), reply=Reply(None))]
 
 
-def _commit_alternatives(image: DatabaseStateWithLocks, actor: str, changes: _Changes) -> list[Alternative]:
+def _commit_alternatives(image: LockableState, actor: str, changes: _Changes) -> list[Alternative]:
     """Return the results of a call that writes changed rows and releases the actor's locks."""
     after = {**image.records.as_dict(), **dict(changes)}
     ended = image.without(actor)

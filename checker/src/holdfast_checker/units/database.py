@@ -21,7 +21,7 @@ from holdfast.units.progress import Statistics, TaskProgress, progress_key
 from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
 from holdfast_checker.kernel.world import Port
 from holdfast_checker.simulated.database import DATABASE, RecordMap, range_accesses, record_accesses
-from holdfast_checker.simulated.locks import DatabaseStateWithLocks, LockableDatabase, LockingDatabase
+from holdfast_checker.simulated.locks import LockableDatabase, LockableState, LockingDatabase
 
 DONE, DIED, UNNEEDED, GIVEN_UP = "done", "died", "not needed", "given up"
 
@@ -54,7 +54,7 @@ class AttemptEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class UnitsImage(DatabaseStateWithLocks):
+class UnitsImage(LockableState):
     """The state of the simulated database of computation units.
 
     Attributes:

@@ -9,7 +9,8 @@ from typing import Any, cast
 from holdfast.records.keys import parse_cell_key
 from holdfast.records.row_keys import encode_row
 from holdfast.units.jobs import WORK_LIST
-from holdfast_checker.framework.subject import Goal, Rule, index_by_name
+from holdfast_checker.framework.scene_files import Judges, read_rules
+from holdfast_checker.framework.subject import Goal, Rule
 from holdfast_checker.histories.effects import describe_false_progress, describe_repeated_units
 from holdfast_checker.histories.history import Operation, Outcome
 from holdfast_checker.histories.linearizable import Model, judge_linearizable
@@ -188,105 +189,48 @@ def _check_after_every_step(
     return lambda setting, before, after, actor: "; ".join(judge(setting, decode_units_state(after))) or None
 
 
-RULES: Mapping[str, Rule] = index_by_name(
-    Rule(
-        "U1",
-        "exactly once",
-        "No unit takes effect twice, whatever is retried, runs twice, or arrives late.",
-        step=_judge_repeated_units,
-    ),
-    Rule(
-        "U2",
-        "serializable",
-        "The units that took effect could have run one after the other: all that they had read, and all cells in the "
-        "end, are explained by that order.",
-        end=_judge_serializability,
-    ),
-    Rule(
-        "U3",
-        "reported is done",
-        "When a task reports success, all its units have taken effect, and a crash of the database does not undo them; "
-        "nor does it undo the end of a job that a driver has reported.",
-        step=_judge_early_success_report,
-        end=_judge_lost_effects,
-    ),
-    Rule(
-        "U4",
-        "progress is true",
-        "At every moment, the records of progress name the units that have taken effect, these and no others; and a "
-        "job is finished only when all of them have.",
-        step=_check_after_every_step(_describe_wrong_progress),
-    ),
-    Rule(
-        "U5",
-        "true errors",
-        "A task ends with an error only if a unit would fail alone, too, its job was forgotten or ended, or the "
-        "database has lost commits: conflicts, stale reads, lost replies and failed calls are no reasons. Only drivers "
-        "report failed calls, and inputs that are not the job's, of which nothing has run then.",
-        step=_judge_false_errors,
-    ),
-    Rule(
-        "U6",
-        "no leftovers",
-        "Units that use a table while it is dropped leave no cells behind.",
-        end=_judge_stray_cells,
-    ),
-    Rule(
-        "U7",
-        "ended runs",
-        "Once the end of a run was reported, no unit of its attempts takes effect anymore.",
-        step=_judge_late_effects,
-    ),
-    Rule(
-        "W1",
-        "one place",
-        "Every key that was added to the work list waits, is in one claim, or is done: one of these, once.",
-        step=_check_after_every_step(_describe_misplaced_records),
-    ),
-    Rule(
-        "W2",
-        "true end",
-        "A worker reports success only when nothing waits and nothing is claimed, and that stays so; and every worker "
-        "that lives comes to an end.",
-        step=_judge_early_job_end,
-        end=_judge_endless_jobs,
-    ),
-)
+_JUDGES: Mapping[str, Judges] = {
+    "U1": (_judge_repeated_units, None),
+    "U2": (None, _judge_serializability),
+    "U3": (_judge_early_success_report, _judge_lost_effects),
+    "U4": (_check_after_every_step(_describe_wrong_progress), None),
+    "U5": (_judge_false_errors, None),
+    "U6": (None, _judge_stray_cells),
+    "U7": (_judge_late_effects, None),
+    "W1": (_check_after_every_step(_describe_misplaced_records), None),
+    "W2": (_judge_early_job_end, _judge_endless_jobs),
+}
+"""The functions that judge a step and the end of a history, by the name of the property."""
+
+RULES: Mapping[str, Rule] = read_rules("holdfast_checker.units", _JUDGES)
 
 
 # --- goals ------------------------------------------------------------------------------------------------------------
-def _make_attempt_ends_condition(holds: Callable[[list[str]], bool]) -> Callable[[Any, View], bool]:
+def _ends_satisfy(holds: Callable[[list[str]], bool]) -> Callable[[Any, View], bool]:
     """Return a goal's function that applies a condition to how all attempts of an execution have ended."""
     return lambda context, view: holds([one.how for one in units_image_of(view).ends])
 
 
 GOALS: Mapping[str, Goal] = {
     "all": Goal(
-        "every attempt reports success",
-        _make_attempt_ends_condition(lambda hows: all(how in (DONE, UNNEEDED) for how in hows)),
+        "every attempt reports success", _ends_satisfy(lambda hows: all(how in (DONE, UNNEEDED) for how in hows))
     ),
     "second": Goal(
-        "an attempt dies, and another one reports success",
-        _make_attempt_ends_condition(lambda hows: DIED in hows and DONE in hows),
+        "an attempt dies, and another one reports success", _ends_satisfy(lambda hows: DIED in hows and DONE in hows)
     ),
     "failed": Goal(
-        "a unit fails",
-        _make_attempt_ends_condition(lambda hows: any(how.startswith("InvalidRequestError ") for how in hows)),
+        "a unit fails", _ends_satisfy(lambda hows: any(how.startswith("InvalidRequestError ") for how in hows))
     ),
-    "fenced": Goal(
-        "an attempt finds its job forgotten", _make_attempt_ends_condition(lambda hows: "FencedError" in hows)
-    ),
+    "fenced": Goal("an attempt finds its job forgotten", _ends_satisfy(lambda hows: "FencedError" in hows)),
     "refused": Goal(
         "a driver is refused, because the job has another input",
-        _make_attempt_ends_condition(lambda hows: "InputChangedError" in hows),
+        _ends_satisfy(lambda hows: "InputChangedError" in hows),
     ),
     "given-up": Goal(
-        "a run is ended while an attempt goes on",
-        _make_attempt_ends_condition(lambda hows: {"FencedError", GIVEN_UP} <= set(hows)),
+        "a run is ended while an attempt goes on", _ends_satisfy(lambda hows: {"FencedError", GIVEN_UP} <= set(hows))
     ),
     "lost": Goal(
-        "an attempt finds that the database has lost commits",
-        _make_attempt_ends_condition(lambda hows: "ConflictError" in hows),
+        "an attempt finds that the database has lost commits", _ends_satisfy(lambda hows: "ConflictError" in hows)
     ),
     "conflicts": Goal("a commit conflicts"),
     "deferred": Goal("a unit is deferred"),

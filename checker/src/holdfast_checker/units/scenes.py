@@ -9,10 +9,10 @@ from holdfast.records.values import Value
 from holdfast_checker.framework import subject
 from holdfast_checker.framework.scene_files import (
     SceneFields,
-    iter_single_fault_scenes,
     parse_field_list,
     parse_script,
     read_scenes,
+    single_fault_scenes,
 )
 from holdfast_checker.framework.subject import index_by_name
 from holdfast_checker.kernel.calls import Fault
@@ -128,7 +128,7 @@ SCENES: Mapping[str, UnitsScene] = {
 
 def _scenes_with_each_fault(scene: UnitsScene) -> Iterator[UnitsScene]:
     """Yield a scene with each kind of fault: large ones only with a crash, and immortal ones without."""
-    for one in iter_single_fault_scenes(scene):
+    for one in single_fault_scenes(scene):
         if scene.mortal if Fault.CRASH in one.budgets else not scene.is_large:
             yield one
 

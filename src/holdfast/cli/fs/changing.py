@@ -18,7 +18,7 @@ from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.wording import format_count
 
 if TYPE_CHECKING:
-    from holdfast.cli.fs.items import Item, NamespacePath
+    from holdfast.cli.fs.items import NamespaceItem, NamespacePath
     from holdfast.namespace import FileStatus
 
 
@@ -74,7 +74,7 @@ def touch(
     from holdfast.namespace.errors import PathExistsError, PathNotFoundError
     from holdfast.runtime import SystemClock
 
-    items: list[Item] = []
+    items: list[NamespaceItem] = []
     missing: list[NamespacePath] = []
     for url in urls:
         try:
@@ -121,7 +121,7 @@ def chmod(run: CommandRun, mode: Annotated[str, argument()], urls: Urls, glob: G
     """
     change = parse_mode(mode)
 
-    def apply(item: Item) -> None:
+    def apply(item: NamespaceItem) -> None:
         item.namespace.set_permission(item.status.path, change(item.status.mode, item.status.is_directory))
 
     def is_late(status: FileStatus) -> bool:
@@ -147,7 +147,7 @@ def chown(
     if not (user or group) or (colon and not group):
         raise click.UsageError("write OWNER, OWNER:GROUP or :GROUP")
 
-    def apply(item: Item) -> None:
+    def apply(item: NamespaceItem) -> None:
         item.namespace.set_owner(item.status.path, user or None, group or None)
 
     _change_all_items(run, urls, glob, apply, recursive=recursive)
@@ -229,7 +229,7 @@ def _change_all_items(
     run: CommandRun,
     urls: Sequence[str],
     glob: bool,
-    change: Callable[[Item], None],
+    change: Callable[[NamespaceItem], None],
     *,
     recursive: bool = False,
     is_late: Callable[[FileStatus], bool] = lambda status: False,
@@ -246,16 +246,16 @@ def _change_all_items(
 
     problems = PathErrors(run.out)
     done = 0
-    late: list[Item] = []
+    late: list[NamespaceItem] = []
 
-    def attempt(item: Item) -> tuple[Item, HoldfastError | None]:
+    def attempt(item: NamespaceItem) -> tuple[NamespaceItem, HoldfastError | None]:
         try:
             change(item)
         except HoldfastError as error:
             return item, error
         return item, None
 
-    def note(item: Item, error: HoldfastError | None) -> None:
+    def note(item: NamespaceItem, error: HoldfastError | None) -> None:
         nonlocal done
         if error is not None:
             problems.add(item.url, error)
@@ -264,7 +264,7 @@ def _change_all_items(
         if done % 100 == 0:
             show(f"changed {format_count(done, 'path')}")
 
-    def together() -> Iterator[Item]:
+    def together() -> Iterator[NamespaceItem]:
         """Yield items to change in parallel; change directories before their entries, except late ones."""
         for top in find_items(run, urls, glob=glob):
             if not recursive:

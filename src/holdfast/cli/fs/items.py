@@ -61,7 +61,7 @@ class NamespacePath:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class NamespaceItem:
     """An existing file or directory of a namespace.
 
     Attributes:
@@ -77,9 +77,9 @@ class Item:
         """The URL of the file or directory."""
         return self.base + self.status.path
 
-    def at(self, status: FileStatus) -> Item:
-        """Return the `Item` of another file or directory of the same namespace, given its status."""
-        return Item(self.namespace, self.base, status)
+    def at(self, status: FileStatus) -> NamespaceItem:
+        """Return the `NamespaceItem` of another file or directory of the same namespace, given its status."""
+        return NamespaceItem(self.namespace, self.base, status)
 
 
 def is_namespace_url(text: str) -> bool:
@@ -99,7 +99,7 @@ def parse_namespace_path(run: CommandRun, url: str) -> NamespacePath:
     return NamespacePath(run.namespace(name), f"holdfast://{name}", str(checked), path.endswith("/"))
 
 
-def find_items(run: CommandRun, urls: Sequence[str], *, glob: bool) -> list[Item]:
+def find_items(run: CommandRun, urls: Sequence[str], *, glob: bool) -> list[NamespaceItem]:
     """Return the existing files and directories that URLs or patterns name, without duplicates.
 
     They are in the order of the URLs; the matches of a pattern are sorted. Whether a URL is a pattern never depends on
@@ -113,7 +113,7 @@ def find_items(run: CommandRun, urls: Sequence[str], *, glob: bool) -> list[Item
         PathNotFoundError: a URL does not exist, or nothing matches a pattern.
         InvalidRequestError, HoldfastError: see `parse_namespace_path`.
     """
-    found: dict[str, Item] = {}
+    found: dict[str, NamespaceItem] = {}
     for url in urls:
         for item in _find_matching_items(run, url, glob):
             found.setdefault(item.url, item)
@@ -125,14 +125,14 @@ def _split_namespace_url(url: str) -> tuple[str, str]:
     return name, re.sub("//+", "/", path)
 
 
-def _find_matching_items(run: CommandRun, url: str, glob: bool) -> list[Item]:
+def _find_matching_items(run: CommandRun, url: str, glob: bool) -> list[NamespaceItem]:
     name, path = _split_namespace_url(url)
     namespace, base = run.namespace(name), f"holdfast://{name}"
     if glob:
         matches = {one.path: one for one in _match_pattern(namespace, path)}
         if not matches:
             raise PathNotFoundError("nothing matches the pattern: check it", url=url)
-        return [Item(namespace, base, matches[path]) for path in sorted(matches, key=str.encode)]
+        return [NamespaceItem(namespace, base, matches[path]) for path in sorted(matches, key=str.encode)]
     try:
         status = namespace.status(path)
     except PathNotFoundError as error:
@@ -143,7 +143,7 @@ def _find_matching_items(run: CommandRun, url: str, glob: bool) -> list[Item]:
         raise
     if path.endswith("/") and not status.is_directory:
         raise InvalidRequestError("the url ends in a slash, and is a file: remove the slash", url=url)
-    return [Item(namespace, base, status)]
+    return [NamespaceItem(namespace, base, status)]
 
 
 # --- patterns ---------------------------------------------------------------------------------------------------------
@@ -306,7 +306,7 @@ ITEM = (
 """All that is known about a file or a directory, for programs."""
 
 
-def display_names(items: Sequence[Item]) -> dict[str, str]:
+def display_names(items: Sequence[NamespaceItem]) -> dict[str, str]:
     """Map the URL of each item to its name in a table: its path, or its URL if there are several namespaces."""
     is_one = len({item.base for item in items}) < 2
     return {item.url: item.status.path if is_one else item.url for item in items}
@@ -377,10 +377,10 @@ class PathErrors:
         except HoldfastError as error:
             self.add(where, error)
 
-    def items(self, run: CommandRun, urls: Sequence[str], *, glob: bool) -> Iterator[Item]:
+    def items(self, run: CommandRun, urls: Sequence[str], *, glob: bool) -> Iterator[NamespaceItem]:
         """Yield the files and directories that URLs name, and report URLs that name nothing; see `find_items`."""
         for url in urls:
-            found: list[Item] = []
+            found: list[NamespaceItem] = []
             with self.noted(url):
                 found = find_items(run, [url], glob=glob)
             yield from found

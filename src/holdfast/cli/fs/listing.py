@@ -15,7 +15,7 @@ from holdfast.cli.output import ResultColumn, time_text, to_document
 from holdfast.cli.screen import escape_to_one_line
 
 if TYPE_CHECKING:
-    from holdfast.cli.fs.items import Item
+    from holdfast.cli.fs.items import NamespaceItem
     from holdfast.namespace import FileStatus
 
 
@@ -57,7 +57,7 @@ def ls(
     directories = [] if itself else [item for item in found if item.status.is_directory]
     titled = not recursive and (len(urls) > 1 or len(found) > 1)
 
-    def show(items: Iterable[Item], *, whole: bool) -> None:
+    def show(items: Iterable[NamespaceItem], *, whole: bool) -> None:
         """Print files and directories, with their names or with their whole URLs."""
         if by_time or by_size:
             items = sorted(items, key=lambda one: -one.status.mtime_ms if by_time else -one.status.size)
@@ -83,7 +83,7 @@ def ls(
     problems.end(len(found))
 
 
-def _show_long(run: CommandRun, items: Sequence[Item], *, human: bool, whole: bool) -> None:
+def _show_long(run: CommandRun, items: Sequence[NamespaceItem], *, human: bool, whole: bool) -> None:
     from holdfast.cli.fs.items import size_formatter
 
     columns = (

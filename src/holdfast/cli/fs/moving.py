@@ -10,7 +10,7 @@ from holdfast.cli.screen import escape_to_one_line
 from holdfast.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from holdfast.cli.fs.items import Item, NamespacePath
+    from holdfast.cli.fs.items import NamespaceItem, NamespacePath
 
 
 @command(ResourceKind.NAMESPACES)
@@ -45,7 +45,7 @@ def mv(
     problems.end(len(moved))
 
 
-def _plan_moves(items: list[Item], target: NamespacePath) -> list[tuple[Item, str]]:
+def _plan_moves(items: list[NamespaceItem], target: NamespacePath) -> list[tuple[NamespaceItem, str]]:
     """Return each source with its new path; a single one moves into that path if it is a directory.
 
     Raises:
@@ -59,7 +59,7 @@ def _plan_moves(items: list[Item], target: NamespacePath) -> list[tuple[Item, st
                 target=target.url,
             )
     directory = target.path.rstrip("/")
-    by_path: dict[str, Item] = {}
+    by_path: dict[str, NamespaceItem] = {}
     for item in items:
         path = f"{directory}/{item.status.name}"
         if by_path.setdefault(path, item) is not item:
@@ -96,7 +96,7 @@ def rm(
     from holdfast.cli.fs.items import PathErrors, find_items
     from holdfast.namespace.errors import PathIsDirectoryError, PathNotFoundError
 
-    found: dict[str, Item] = {}
+    found: dict[str, NamespaceItem] = {}
     for url in urls:
         try:
             found.update((item.url, item) for item in find_items(run, [url], glob=glob))
@@ -132,7 +132,7 @@ _MODE = 0o700
 """The mode of a home and of all that is in a trash, as in HDFS. All homes are below one directory, which is open."""
 
 
-def _check_trashable(item: Item) -> None:
+def _check_trashable(item: NamespaceItem) -> None:
     """Refuse what cannot go to the trash.
 
     Raises:
@@ -147,7 +147,7 @@ def _check_trashable(item: Item) -> None:
         raise InvalidRequestError("this contains the trash: remove what is in it instead", path=str(path))
 
 
-def _move_to_trash(item: Item) -> str:
+def _move_to_trash(item: NamespaceItem) -> str:
     """Move a file or a directory to the trash, in one step; return its URL there.
 
     If its path in ``Current`` is taken, it goes to a directory that is named after the time, as in HDFS.

@@ -9,7 +9,7 @@ from holdfast.cli.command import CommandRun, Glob, Human, OutputForm, ResourceKi
 from holdfast.cli.output import ResultColumn, to_document
 
 if TYPE_CHECKING:
-    from holdfast.cli.fs.items import Item
+    from holdfast.cli.fs.items import NamespaceItem
     from holdfast.namespace.listing import QuotaUsage
 
 
@@ -96,7 +96,7 @@ def quota(
         return present if limit is None else None if limit == _NO_LIMIT else limit
 
     problems = PathErrors(run.out, lines=True)
-    found: list[tuple[Item, QuotaUsage]] = []
+    found: list[tuple[NamespaceItem, QuotaUsage]] = []
     with run.out.waiting("counting"):
         for item in find_items(run, urls, glob=glob):
             with problems.noted(item.url):
@@ -131,7 +131,7 @@ def _usage_if_limited(quota: int | None, used: int) -> int | None:
     return None if quota is None else used  # without a quota, nothing is counted
 
 
-def quota_fields(item: Item) -> dict[str, object]:
+def quota_fields(item: NamespaceItem) -> dict[str, object]:
     """Return the quotas of a directory and its usage, as JSON fields; empty if it has no quota."""
     usage = item.namespace.quota_usage(item.status.path)
     if usage.names_quota is None and usage.space_quota is None:

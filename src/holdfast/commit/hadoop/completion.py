@@ -205,21 +205,22 @@ def complete_all_uploads(
 
     Guarantee: on return all files are visible. After an error no file is visible, as far as possible: the files that
     this call completed are deleted, all other uploads of sets that can be loaded are aborted, and the first error is
-    raised, even if the clean-up fails too (scenarios 11, 15). If the reply to a completion is lost, the file's state is
-    checked. If the destination is renamed or deleted meanwhile, the first file is gone at the end, which is an error.
+    raised, even if the clean-up fails too. If the reply to a completion is lost, the file's state is
+    checked. At the end the first file must still exist: if not, the destination was renamed or deleted meanwhile.
     Memory: the sets that are loaded ahead, and the keys of completed files.
 
     Args:
         sets: small values that identify the sets, such as their names.
         load: loads one set, in a worker thread.
         revert: False to leave all files and uploads as they are after an error, so that the call can be repeated; then
-            the first file is not looked for at the end.
+            it is not checked at the end that the first file still exists.
 
     Raises:
         NotFoundError: an upload does not exist and its file is not visible, or the first file is gone at the end.
         HoldfastError: `load` or the store failed.
 
-    Crash: some files are visible (C4 does not hold), and the uploads of the others are pending; run it again.
+    Crash: some files are visible, although the job is not committed (against C4), and the uploads of the others are
+        pending; run it again.
     """
     ctx = measure.ctx
     run = _UploadCompletion(measure, sets, load)

@@ -36,7 +36,7 @@ from holdfast.transactions.base import RangeCount
 class CreateObject(FileOperation):
     """Create or replace the file of an object if a condition (`mode`) holds; the result is its inode.
 
-    Group: that of `Publish`, and the upload, exclusively.
+    Reads and writes what `Publish` does, and writes the upload.
 
     Attributes:
         file: the operation that publishes the file; id, content and metadata come from `upload`, if any.
@@ -123,7 +123,7 @@ class RemoveObject(FileOperation):
     """Delete the file of an object; do nothing if it does not exist, or has another etag than a given one. The result
     is whether it was deleted.
 
-    Group: that of `Delete`, and the lease of the file if it is being written.
+    Reads and writes what `Delete` does, and writes the lease of the file if it is being written.
 
     Attributes:
         emptied: gets the directory that loses a file: it may be empty then.
@@ -155,7 +155,7 @@ class RemoveObject(FileOperation):
 class RequireObject(SinglePathOperation):
     """Require, in a transaction, that an object exists and has a given etag (any if empty); changes nothing.
 
-    Group: the inodes on the path, shared.
+    Reads the inodes on the path.
     """
 
     path: NsPath
@@ -179,7 +179,7 @@ class RequireObject(SinglePathOperation):
 class RequireEmptyDirectory(SinglePathOperation):
     """Require, in a transaction, that a directory is empty or does not exist; changes nothing.
 
-    Group: the inodes on the path, shared; the directory, exclusively; the absence of anything in it.
+    Reads the inodes on the path and that the directory is empty, and writes the directory.
     """
 
     path: NsPath
@@ -220,7 +220,7 @@ class RemoveEmptyDirectory(SinglePathOperation):
     """Remove a directory if the object store made it and it is empty and unchanged; the result is whether it does not
     exist any more.
 
-    Group: that of `Delete`.
+    Reads and writes what `Delete` does.
     """
 
     path: NsPath
@@ -270,7 +270,7 @@ def is_directory_unchanged(inode: Inode) -> bool:
 class BeginUpload(SinglePathOperation):
     """Create the record of a new pending upload, without parts.
 
-    Group: the inodes on the path, shared.
+    Reads the inodes on the path.
     """
 
     path: NsPath
@@ -288,7 +288,7 @@ class BeginUpload(SinglePathOperation):
 class AddUploadPart(SinglePathOperation):
     """Add a part, whose bytes are stored, to a pending upload; it replaces an earlier part of the same number.
 
-    Group: the inodes on the path, shared; the upload, exclusively.
+    Reads the inodes on the path, and writes the upload.
 
     Attributes:
         path: of the file to be.
@@ -338,7 +338,7 @@ class AddUploadPart(SinglePathOperation):
 class AbortUpload(SinglePathOperation):
     """Delete a pending upload with its parts, if it exists.
 
-    Group: the inodes on the path, shared; the upload, exclusively.
+    Reads the inodes on the path, and writes the upload.
 
     Attributes:
         path: of the file to be.
@@ -389,7 +389,7 @@ def _require_upload_use(chain: ResolvedPath, context: OperationContext) -> None:
 class CheckWritablePaths(PathGroup):
     """Check that objects could be written to all of the paths now; changes nothing.
 
-    Group: the inodes on the paths, as one snapshot.
+    Reads the inodes on the paths as one snapshot.
     """
 
     paths: Sequence[NsPath]
@@ -417,7 +417,7 @@ class CheckUploadVisibility(PathGroup):
     """Check for each path of a pending upload whether the caller may see the upload; the results are booleans in the
     order of the paths.
 
-    Group: the inodes on the paths, as one snapshot.
+    Reads the inodes on the paths as one snapshot.
     """
 
     paths: Sequence[NsPath]

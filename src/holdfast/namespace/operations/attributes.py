@@ -27,7 +27,7 @@ class GetStatus(SinglePathOperation):
     """Read the inode at a path, and when the entries of a directory last changed; the result is None and 0 if the path
     does not exist.
 
-    Group: the inodes on the path and the directory's time, as one snapshot; nothing is locked.
+    Reads the inodes on the path and the directory's time as one snapshot.
 
     Attributes:
         times: directory times that this process has not written yet.
@@ -64,7 +64,7 @@ class SetAttributes(SinglePathOperation):
     """Change mode, owner, group or times of a file or directory; None leaves an attribute as it is. The result is the
     new inode.
 
-    Group: the inodes on the path, shared; the target, exclusively.
+    Reads the inodes on the path, and writes the target.
 
     Attributes:
         owner: only the superuser may change it.
@@ -132,7 +132,7 @@ def _check_permission_mode(mode: int) -> int:
 class SetReplication(SinglePathOperation):
     """Change the replication of a file, which counts in quotas of space; the result is False if the path is not a file.
 
-    Group: the inodes on the path, shared; the target, exclusively.
+    Reads the inodes on the path, and writes the target.
     """
 
     path: NsPath
@@ -163,7 +163,7 @@ class SetReplication(SinglePathOperation):
 class SetXattr(SinglePathOperation):
     """Set or remove an extended attribute of a file or directory.
 
-    Group: the inodes on the path, shared; the target, exclusively.
+    Reads the inodes on the path, and writes the target.
 
     Attributes:
         name: with its namespace, such as ``user.origin``.

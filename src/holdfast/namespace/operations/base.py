@@ -35,7 +35,7 @@ class PathGroup:
     __slots__ = ()
 
     def extra_keys(self, chains: Sequence[ResolvedPath]) -> Collection[bytes]:
-        """Return no keys: nothing is read besides the inodes on the paths."""
+        """Return no further keys: nothing is read besides the inodes on the paths."""
         return ()
 
     def extra_range(self, chains: Sequence[ResolvedPath]) -> tuple[bytes, bytes] | None:
@@ -59,7 +59,7 @@ class SinglePathOperation(PathGroup):
 class ReadInode(SinglePathOperation):
     """Read the inode at a path that must exist; it is the result.
 
-    Group: the inodes on the path, as one snapshot; nothing is locked.
+    Reads the inodes on the path as one snapshot.
     """
 
     path: NsPath

@@ -21,9 +21,9 @@ _MOST_LOADED_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class OpenForReading(SinglePathOperation):
-    """Read the inode of a file and the bytes of its small blobs, by the blobs' names: the result.
+    """Read the inode of a file, and the bytes of its small blobs as a dict by the names of the blobs.
 
-    Group: the inodes on the path and the small blobs, as one snapshot; nothing is locked. So a reader gets a small file
+    Reads the inodes on the path and the small blobs as one snapshot. So a reader gets a small file
     as it was at one moment, even if it is replaced at the same time. A file that consists of very many small
     blobs is an exception: its bytes are read later.
     """
@@ -63,7 +63,7 @@ class Concat(FileOperation):
     """Append the content of source files to a target file, and delete the sources. No bytes are copied. The result is
     the target's inode.
 
-    Group: the inodes on all paths, shared; target and sources, and the leases of silent writers, exclusively.
+    Reads the inodes on all paths, and writes target, sources, and the leases of silent writers.
 
     Source: HDFS's ``FSDirConcatOp``, whose restrictions these are; but silent writers lose their leases.
     """
@@ -137,7 +137,7 @@ class Truncate(FileOperation):
     """Cut a file to a length; the result is its inode. The lease of a writer that has been silent for more than a
     minute ends.
 
-    Group: the inodes on the path, shared; the target, and the lease of a silent writer, exclusively.
+    Reads the inodes on the path, and writes the target and the lease of a silent writer.
     """
 
     path: NsPath

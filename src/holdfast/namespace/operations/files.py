@@ -63,7 +63,7 @@ def _make_lease(chain: ResolvedPath, writer: str, now_ms: int) -> Lease:
 class Publish(FileOperation):
     """Create a file with its whole content, or replace one; the result is its inode.
 
-    Group: the inodes on the path, shared; the target is inserted, or replaced exclusively.
+    Reads the inodes on the path, and inserts or replaces the target.
 
     Attributes:
         file_id: the id of the new inode: it is in the names of the blobs.
@@ -180,7 +180,7 @@ class Append(FileOperation):
     """Open an existing file for appending: take its lease. The result is its inode before that; its content stays
     visible.
 
-    Group: the inodes on the path, shared; the target and its lease, exclusively.
+    Reads the inodes on the path, and writes the target and its lease.
     """
 
     path: NsPath
@@ -210,7 +210,7 @@ class WriteUnderLease(FileOperation):
     The lease is the writer's right: permissions on the path do not matter, as in HDFS. So a writer may go on after its
     file was moved to where the writer could not have opened it.
 
-    Group: the inodes on the path, shared; the target and its lease, exclusively.
+    Reads the inodes on the path, and writes the target and its lease.
 
     Attributes:
         path: the present path; see `find_path`.
@@ -288,7 +288,7 @@ class RecoverLease(FileOperation):
     """End the lease of a file, even of a live writer; what the writer has synced stays. The result is True: the file is
     closed.
 
-    Group: the inodes on the path, shared; the target and its lease, exclusively.
+    Reads the inodes on the path, and writes the target and its lease.
 
     Source: HDFS's ``recoverLease``, which does not ask whether the writer is silent.
     """

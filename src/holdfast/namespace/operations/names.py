@@ -41,7 +41,7 @@ from holdfast.namespace.view import ResolvedPath, View
 class Mkdirs(SinglePathOperation):
     """Make a directory; the result is whether it is new.
 
-    Group: the inodes on the path, shared; the missing ones are inserted.
+    Reads the inodes on the path, and inserts the missing ones.
 
     Attributes:
         parents: whether to make missing parents, and to accept an existing directory (``mkdir -p``).
@@ -79,7 +79,7 @@ class Delete(SinglePathOperation):
     """Delete a file or a directory; the result is whether it existed. The root is never deleted, which is no error in
     HDFS.
 
-    Group: the inodes on the path, shared; the target, exclusively; without `recursive`, the absence of its children.
+    Reads the inodes on the path and, without `recursive`, that the target has no children; writes the target.
 
     Attributes:
         checked_id: the inode id of the directory below which the caller's permissions were checked; not needed for the
@@ -149,8 +149,7 @@ class TreeUsage:
 class Rename:
     """Rename a file, or a directory with everything below it; the result is its new path.
 
-    Group: the inodes on both paths, shared; source and target, exclusively; the absence of children of a directory that
-    is replaced.
+    Reads the inodes on both paths and that a directory that is replaced has no children; writes source and target.
 
     Attributes:
         overwrite: whether a file, or an empty directory, may be replaced.

@@ -46,7 +46,7 @@ _TABLE_ROWS = 1000
 _Work: TypeAlias = "Callable[[int, Iterable[Any]], Iterator[tuple[int, bytes]]]"
 """Takes the number of a task and its rows, and yields pairs of that number and a result."""
 
-_Collect: TypeAlias = "Callable[[_Work], Sequence[Any]]"
+_RunWork: TypeAlias = "Callable[[_Work], Sequence[Any]]"
 """Runs the same in each of Spark's tasks, and returns what all of them have yielded."""
 
 
@@ -75,8 +75,8 @@ class ShuffledRows:
         ids_of, pairs_of: return the ids of the units of rows, or their keys and values.
     """
 
-    collect: _Collect
-    in_slots: Callable[[], _Collect]
+    collect: _RunWork
+    in_slots: Callable[[], _RunWork]
     ids_of: Callable[[Iterable[Any]], Iterable[bytes]]
     pairs_of: Callable[[Iterable[Any]], Iterable[tuple[Row, object]]]
     tasks: int
@@ -123,17 +123,17 @@ def _consume_rows(rows: Iterable[Any]) -> tuple[()]:
     return ()
 
 
-def _make_worker_partitions(spark: SparkSession, tasks: int) -> _Collect:
-    return _make_dataframe_collector(spark.range(0, tasks, 1, tasks))
+def _make_worker_partitions(spark: SparkSession, tasks: int) -> _RunWork:
+    return _make_dataframe_runner(spark.range(0, tasks, 1, tasks))
 
 
-def _make_rdd_collector(rdd: RDD[Any]) -> _Collect:
+def _make_rdd_runner(rdd: RDD[Any]) -> _RunWork:
     return lambda work: rdd.mapPartitionsWithIndex(work).collect()
 
 
-def _make_dataframe_collector(df: DataFrame) -> _Collect:
+def _make_dataframe_runner(df: DataFrame) -> _RunWork:
     if is_classic_session(df.sparkSession):
-        return _make_rdd_collector(df.rdd)
+        return _make_rdd_runner(df.rdd)
     schema = df.schema
 
     def collect(work: _Work) -> Sequence[Any]:
@@ -246,18 +246,18 @@ def _shuffle_rows_by_key(df: DataFrame, columns: tuple[_KeyColumn, ...], tasks: 
     names = tuple(column.name for column in columns)
     in_slots = partial(_make_worker_partitions, spark, tasks)
     return ShuffledRows(
-        _make_dataframe_collector(df), in_slots, partial(_ids_of_rows, names), partial(_pairs_of_rows, names), tasks
+        _make_dataframe_runner(df), in_slots, partial(_ids_of_rows, names), partial(_pairs_of_rows, names), tasks
     )
 
 
 def _shuffle_pairs_by_key(rdd: RDD[Any], tasks: int) -> ShuffledRows:
     pairs = rdd.mapPartitions(_add_ids_to_pairs).repartitionAndSortWithinPartitions(tasks, zlib.crc32)
 
-    def in_slots() -> _Collect:
-        return _make_rdd_collector(rdd.context.parallelize(range(tasks), tasks))
+    def in_slots() -> _RunWork:
+        return _make_rdd_runner(rdd.context.parallelize(range(tasks), tasks))
 
     return ShuffledRows(
-        _make_rdd_collector(pairs), in_slots, partial(map, itemgetter(0)), partial(map, itemgetter(1)), tasks
+        _make_rdd_runner(pairs), in_slots, partial(map, itemgetter(0)), partial(map, itemgetter(1)), tasks
     )
 
 

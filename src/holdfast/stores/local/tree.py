@@ -462,7 +462,7 @@ def _refuse_unusable_place(path: str) -> None:
             directory = os.path.dirname(directory)
         try:
             before = os.lstat(directory)
-            problem = _find_unusable_directory_error(directory, path)
+            problem = _explain_unusable_directory(directory, path)
             after = os.lstat(directory)
         except FileNotFoundError:
             continue  # pruned in the meantime: check again
@@ -474,7 +474,7 @@ def _refuse_unusable_place(path: str) -> None:
         raise problem
 
 
-def _find_unusable_directory_error(directory: str, path: str) -> OSError | None:
+def _explain_unusable_directory(directory: str, path: str) -> OSError | None:
     if not os.path.isdir(directory):
         return NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
     # Publishing locks and syncs the directory, so it must be readable as well.

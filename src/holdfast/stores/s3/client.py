@@ -106,7 +106,7 @@ class S3Connection:
             client.close()
 
     def endpoint(self) -> str:
-        """Return the server's URL, without a request; empty if the profile is wrong: the first request reports why."""
+        """Return the server's URL, without a request; empty if the AWS profile is invalid."""
         try:
             return str(self._get_client().meta.endpoint_url)
         except BotoCoreError:

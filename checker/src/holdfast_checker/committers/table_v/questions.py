@@ -34,7 +34,8 @@ from holdfast_checker.committers.properties import (
     visible_attempts,
 )
 from holdfast_checker.committers.sandbox import StoreSandbox, cluster_state
-from holdfast_checker.framework.subject import Rule, index_by_name
+from holdfast_checker.framework.scene_files import Judges, read_rules
+from holdfast_checker.framework.subject import Rule
 from holdfast_checker.kernel.calls import Alternative, Call, Fault, Footprint, Reply
 from holdfast_checker.kernel.world import View
 from holdfast_checker.simulated.memory import StoreSnapshot
@@ -402,100 +403,42 @@ def _judge_job_recovery(sandbox: StoreSandbox, view: View) -> str | None:
 
 
 # --- all of them ------------------------------------------------------------------------------------------------------
-def _rule_about_task_abort(name: str, doing: AttemptState) -> Rule:
-    meaning = "after an attempt's abort nothing of it is left, and the next one's output is right"
-    step, end = partial(_judge_view_after_abort, doing), partial(_judge_end_after_task_abort, doing)
-    return Rule(name, "abortable task", meaning, step=step, end=end)
+_LISTING_READERS = "readers that list the destination"
 
 
-def _rule_about_task_commit(name: str) -> Rule:
-    meaning = "a task commit that dies halfway has done everything or nothing"
-    return Rule(name, "atomic task commit", meaning, step=_judge_atomic_task_commit)
+def _judges_of_task_abort(doing: AttemptState) -> Judges:
+    return partial(_judge_view_after_abort, doing), partial(_judge_end_after_task_abort, doing)
 
 
-def _rule_about_job_commit(name: str, readers: str, read: _Read | None = None) -> Rule:
-    meaning = f"a job commit changes what {readers} see in one step"
-    return Rule(name, "atomic job commit", meaning, step=partial(_judge_atomic_job_commit, readers, read))
+def _judges_of_cut_off_attempt(doing: AttemptState, *asked: str) -> Judges:
+    return partial(_judge_rules_after_cut_off, doing, [RULES[one] for one in asked]), None
 
 
-def _rule_about_cut_off_attempt(name: str, doing: AttemptState, *asked: str) -> Rule:
-    rules = [RULES[one] for one in asked]
-    meaning = "; ".join(one.meaning for one in rules)
-    return Rule(name, "partitioned executors", meaning, step=partial(_judge_rules_after_cut_off, doing, rules))
+_JUDGES: Mapping[str, Judges] = {
+    "speculative-tasks": (None, partial(_judge_concurrent_attempts, describe_wrong_attempt)),
+    "speculative-tasks-early": (_judge_commit_while_attempt_writes, None),
+    "speculative-tasks-two-commits": (None, partial(_judge_concurrent_attempts, describe_wrong_output)),
+    "recoverable-job": (None, _judge_job_recovery),
+    "abortable-task": _judges_of_task_abort(AttemptState.RUNNING),
+    "abortable-task-in-commit": _judges_of_task_abort(AttemptState.COMMITTING),
+    "abortable-task-at-once": (_judge_uploads_after_task_abort, None),
+    "abortable-job": (None, partial(_judge_job_abort, True)),
+    "abortable-job-by-itself": (None, partial(_judge_job_abort, False)),
+    "uncommitted-output-observable": (partial(_judge_early_reads, AttemptState.RUNNING), None),
+    "uncommitted-output-observable-in-commit": (partial(_judge_early_reads, AttemptState.COMMITTING), None),
+    "committed-output-observable": (_judge_reads_of_committed_tasks, None),
+    "atomic-task-commit": (_judge_atomic_task_commit, None),
+    "atomic-task-commit-two-commits": (_judge_atomic_task_commit, None),
+    "atomic-job-commit": (partial(_judge_atomic_job_commit, "readers", None), None),
+    "atomic-job-commit-listed": (
+        partial(_judge_atomic_job_commit, "readers that list the destination", read_by_listing),
+        None,
+    ),
+    "partitioned-executor": _judges_of_cut_off_attempt(AttemptState.RUNNING, "C1", "C2", "C6"),
+    "partitioned-executor-in-commit": _judges_of_cut_off_attempt(AttemptState.COMMITTING, "C1", "C2", "C6"),
+    "partitioned-executor-C3": _judges_of_cut_off_attempt(AttemptState.COMMITTING, "C3"),
+}
+"""The functions that judge a step and the end of a history, by the name of the question."""
 
-
-_ONE_OF_TWO = "when two attempts at a task ran concurrently, the job's output is that of one of them"
-_UNSEEN = "no reader sees what an attempt writes before"
-
-ASKED: Mapping[str, Rule] = index_by_name(
-    Rule(
-        "speculative-tasks",
-        "speculative tasks",
-        _ONE_OF_TWO,
-        end=partial(_judge_concurrent_attempts, describe_wrong_attempt),
-    ),
-    Rule(
-        "speculative-tasks-early",
-        "speculative tasks",
-        "when the job is committed, the output is that of one attempt, even if another one still writes",
-        step=_judge_commit_while_attempt_writes,
-    ),
-    Rule(
-        "speculative-tasks-two-commits",
-        "speculative tasks",
-        _ONE_OF_TWO,
-        end=partial(_judge_concurrent_attempts, describe_wrong_output),
-    ),
-    Rule(
-        "recoverable-job",
-        "recoverable job",
-        "a new driver reuses the tasks that a dead driver had committed",
-        end=_judge_job_recovery,
-    ),
-    _rule_about_task_abort("abortable-task", AttemptState.RUNNING),
-    _rule_about_task_abort("abortable-task-in-commit", AttemptState.COMMITTING),
-    Rule(
-        "abortable-task-at-once",
-        "abortable task",
-        "after its abort no upload of an attempt is pending",
-        step=_judge_uploads_after_task_abort,
-    ),
-    Rule(
-        "abortable-job",
-        "abortable job",
-        "a job that is abandoned can be undone by its abort, or by hand using file names",
-        end=partial(_judge_job_abort, True),
-    ),
-    Rule(
-        "abortable-job-by-itself",
-        "abortable job",
-        "a job that is abandoned can be undone by its abort alone",
-        end=partial(_judge_job_abort, False),
-    ),
-    Rule(
-        "uncommitted-output-observable",
-        "uncommitted output seen",
-        f"{_UNSEEN} it is told to commit",
-        step=partial(_judge_early_reads, AttemptState.RUNNING),
-    ),
-    Rule(
-        "uncommitted-output-observable-in-commit",
-        "uncommitted output seen",
-        f"{_UNSEEN} its task commit has finished",
-        step=partial(_judge_early_reads, AttemptState.COMMITTING),
-    ),
-    Rule(
-        "committed-output-observable",
-        "committed output seen",
-        "no reader sees the output of committed tasks before the job commit",
-        step=_judge_reads_of_committed_tasks,
-    ),
-    _rule_about_task_commit("atomic-task-commit"),
-    _rule_about_task_commit("atomic-task-commit-two-commits"),
-    _rule_about_job_commit("atomic-job-commit", "readers"),
-    _rule_about_job_commit("atomic-job-commit-listed", "readers that list the destination", read_by_listing),
-    _rule_about_cut_off_attempt("partitioned-executor", AttemptState.RUNNING, "C1", "C2", "C6"),
-    _rule_about_cut_off_attempt("partitioned-executor-in-commit", AttemptState.COMMITTING, "C1", "C2", "C6"),
-    _rule_about_cut_off_attempt("partitioned-executor-C3", AttemptState.COMMITTING, "C3"),
-)
+ASKED: Mapping[str, Rule] = read_rules("holdfast_checker.committers.table_v", _JUDGES, "questions.ini")
 """The questions of Table V, as rules (properties), by name."""

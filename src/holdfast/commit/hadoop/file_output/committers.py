@@ -200,10 +200,10 @@ def _is_action_still_needed(ctx: CommitContext, job: JobId, found: _FileOutputJo
 def commit_v1_attempt(ctx: CommitContext, job: JobRecord, owner: FileOwner, written: int) -> None:
     """Commit a task attempt of v1: rename its directory to the task's directory.
 
-    An attempt without files has nothing to commit (scenario 3).
+    An attempt without files has nothing to commit.
 
     Guarantee: on a store that renames directories, the task's directory contains exactly the files of the last attempt
-    to commit (scenario 7).
+    to commit.
 
     Args:
         written: how many files the attempt has written, according to its own count.
@@ -278,7 +278,7 @@ def commit_v2_job(measure: Measure, job: JobRecord, reports: TaskReports) -> Job
     """Commit a job of v2: write ``_SUCCESS``, then delete ``_temporary``. The tasks have made the files visible.
 
     ``_SUCCESS`` names no files, because the driver does not know them. While it names the job, the call is
-    idempotent (scenario 8).
+    idempotent.
 
     Raises:
         NotFoundError: the job's record no longer exists, because the destination was renamed or deleted, or a job

@@ -118,8 +118,7 @@ def needs_task_commit(ctx: CommitContext, job: JobRecord, owner: FileOwner, writ
         written: how many files the attempt has written, according to its own count.
 
     Raises:
-        NotFoundError: the attempt wrote files that no longer exist, because the job ended or another job cleaned up
-            (scenario 6).
+        NotFoundError: the attempt wrote files that no longer exist, because the job ended or another job cleaned up.
     """
     if is_dir(ctx, attempt_dir(job, owner)):
         return True
@@ -134,7 +133,7 @@ def needs_task_commit(ctx: CommitContext, job: JobRecord, owner: FileOwner, writ
 
 
 def abort_attempt(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
-    """Delete the attempt's directory. Idempotent (scenarios 16 and 22)."""
+    """Delete the attempt's directory. Idempotent."""
     delete_dir(ctx, attempt_dir(job, owner))
 
 

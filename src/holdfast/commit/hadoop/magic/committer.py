@@ -94,7 +94,7 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
 
     Raises:
         NotFoundError: the set of a task that reported does not exist, because the job was already committed or
-            aborted (scenario 8), or the destination was renamed or deleted while the job ran; or an upload or a
+            aborted, or the destination was renamed or deleted while the job ran; or an upload or a
             published file does not exist.
         CorruptDataError: a set cannot be parsed.
 

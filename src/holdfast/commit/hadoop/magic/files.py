@@ -99,7 +99,7 @@ def open_magic_file(
 
     Guarantee: nothing becomes visible. When the sink is closed and all parts are uploaded, exactly two objects are put:
     an empty marker at `path`, for programs that check the file they have written, and then the upload's record next to
-    it. No other request is made (scenario 70).
+    it. No other request is made.
 
     Args:
         path: a magic path, relative to the destination.

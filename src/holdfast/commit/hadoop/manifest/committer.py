@@ -1,6 +1,6 @@
 """Define `manifest`: tasks list the files to rename, and the job commit renames all of them in parallel.
 
-Stores without atomic rename, such as S3, are refused, whatever the settings are (scenario 63).
+Stores without atomic rename, such as S3, are refused, whatever the settings are.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ from holdfast.wording import OR_OVERWRITE
 
 # --- start ------------------------------------------------------------------------------------------------------------
 def setup_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]) -> JobRecord | None:
-    """Check the destination and create the job's directory, which must not exist (scenario 31).
+    """Check the destination and create the job's directory, which must not exist.
 
     Object stores have no directories, so the job's record takes the place of the job's directory. Hadoop first checks
     for the directory and then creates it. Here, on a store with conditional writes, the second driver is refused even
@@ -86,7 +86,7 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
         NotFoundError: the job is over, or one of its manifests or files does not exist.
         InvalidRequestError: a task is missing or reported twice, two files have the same target, or a file is where the
             job needs a directory, or the reverse. Nothing is visible.
-        DestinationExistsError: the caller chose a file's name, and a file with that name already exists (scenario 56).
+        DestinationExistsError: the caller chose a file's name, and a file with that name already exists.
         CorruptDataError: a manifest cannot be parsed.
         UnavailableError: a store call failed. Renamed files are visible; calling again continues.
         OutcomeUnknownError: see `rename_files`.
@@ -121,7 +121,7 @@ def finish_job(measure: Measure, job: JobRecord, loaded: LoadedManifests) -> Job
 
 # --- abort ------------------------------------------------------------------------------------------------------------
 def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
-    """Abort a job: delete its directory. May be called from any process, and repeatedly (scenarios 17 to 22).
+    """Abort a job: delete its directory. May be called from any process, and repeatedly.
 
     If ``_SUCCESS`` names the job, it is committed; then this only cleans up, and the outcome says that the job is
     committed. Files that a job commit renamed before it failed stay, as in Hadoop (C5 does not hold for them).
@@ -179,7 +179,7 @@ def require_unfinished_job(ctx: CommitContext, job: JobRecord) -> None:
     """Check that the job has not ended, that is, that its record exists.
 
     Raises:
-        NotFoundError: the job was already committed or aborted (scenarios 8, 10), or the destination was renamed or
+        NotFoundError: the job was already committed or aborted, or the destination was renamed or
             deleted.
     """
     if file_info(ctx, job_record_path(job)) is None:
@@ -245,7 +245,7 @@ def _load_manifest(ctx: CommitContext, job: JobRecord, path: str, info: ObjectIn
 
 # --- renames ----------------------------------------------------------------------------------------------------------
 def delete_replaced_files(measure: Measure, job: JobRecord, loaded: LoadedManifests) -> None:
-    """Check that nothing blocks the job's files (scenario 57), then delete the files that the job replaces.
+    """Check that nothing blocks the job's files, then delete the files that the job replaces.
 
     Files at the job's own targets stay, because the renames replace them. So this function may be repeated after
     renames have started (C10).
@@ -266,7 +266,7 @@ def delete_replaced_files(measure: Measure, job: JobRecord, loaded: LoadedManife
 
 
 def rename_files(measure: Measure, job: JobRecord, loaded: LoadedManifests) -> None:
-    """Rename every file to its target; stop at the first error (scenario 53).
+    """Rename every file to its target; stop at the first error.
 
     Guarantee: on return every file of every committed task is at its target. Idempotent: a file whose etag shows that
     it is already at its target is not touched.
@@ -274,9 +274,8 @@ def rename_files(measure: Measure, job: JobRecord, loaded: LoadedManifests) -> N
     C4 does not hold: files appear one by one.
 
     Raises:
-        NotFoundError: a file is neither at its source nor at its target (scenario 55).
-        DestinationExistsError: another file exists at the target, and the mode does not allow replacing it
-            (scenario 56).
+        NotFoundError: a file is neither at its source nor at its target.
+        DestinationExistsError: another file exists at the target, and the mode does not allow replacing it.
         OutcomeUnknownError: the store did not say whether a file was renamed.
 
     Crash: some files are visible, the others are at their sources. `find_leftovers` finds out which files are visible,

@@ -37,14 +37,13 @@ def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
     """Commit a task attempt: list its directory, and save the list of its files as the task's manifest.
 
     Guarantee: the manifest appears complete, in one step, and replaces the manifest of any other attempt at the task.
-    So the task's result is exactly the files of the last attempt to commit (scenario 7). Nothing becomes visible.
+    So the task's result is exactly the files of the last attempt to commit. Nothing becomes visible.
 
     C3 does not hold: a partitioned attempt may replace the manifest of the attempt that the driver accepted.
 
     Raises:
-        NotFoundError: the attempt's files or the job's directory do not exist: the job is over (scenarios 6, 10, 47).
-        ConflictError: another process writes in the attempt's directory, because two attempts have the same id
-            (scenario 32).
+        NotFoundError: the attempt's files or the job's directory do not exist: the job is over.
+        ConflictError: another process writes in the attempt's directory, because two attempts have the same id.
         HoldfastError: the manifest could not be saved. The attempt has not committed.
 
     Crash: before the manifest is renamed, the attempt has not committed, and its files are deleted with the job's.
@@ -72,7 +71,7 @@ def _scan_attempt_directory(
     """List the attempt's directory, which must contain exactly the files that the attempt wrote.
 
     An attempt that wrote nothing has no directory. It may commit unless its job is over, as in Hadoop, where the
-    directory that the set-up creates no longer exists then (scenarios 3, 47).
+    directory that the set-up creates no longer exists then.
     """
     directory = attempt_dir(job, owner)
     written = {file.source: file for file in files}
@@ -110,6 +109,6 @@ def _save_manifest(scope: TaskScope, manifest: IntermediateManifest) -> None:
 
 
 def abort_task(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
-    """Abort a task attempt: delete its directory. The manifest of a committed attempt stays (scenarios 10, 16, 22)."""
+    """Abort a task attempt: delete its directory. The manifest of a committed attempt stays."""
     delete_dir(ctx, attempt_dir(job, owner))
     ctx.store.delete(ctx.key(attempt_manifest_path(job, owner)))

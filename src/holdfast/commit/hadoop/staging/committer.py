@@ -106,10 +106,10 @@ def commit_job(conflicts: ConflictPolicy, measure: Measure, job: JobRecord, repo
 
     Guarantee: on return every file of the sets is visible. If an error occurs after conflict resolution has
     started, the job is aborted, as far as possible: files that became visible are deleted and all other uploads are
-    aborted (scenarios 11 and 46). Replaced data is not restored.
+    aborted. Replaced data is not restored.
 
     Raises:
-        NotFoundError: the job has ended (scenario 8), or an upload does not exist.
+        NotFoundError: the job has ended, or an upload does not exist.
         DestinationExistsError: the mode is ``fail``, and data was added after the job had started.
         CorruptDataError: a set cannot be parsed.
 
@@ -160,11 +160,11 @@ def open_file(scope: TaskScope, path: str) -> RenameSink:
 def commit_task(conflicts: ConflictPolicy, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
     """Commit a task attempt: upload its files, then save and commit its pending set with the algorithm of `file-v1`.
 
-    Guarantee: the task's pending set is the set of the last attempt to commit (scenario 7). An attempt without
-    files has nothing to commit. After an error, every upload that was started is aborted (scenarios 12 to 15).
+    Guarantee: the task's pending set is the set of the last attempt to commit. An attempt without
+    files has nothing to commit. After an error, every upload that was started is aborted.
 
     Raises:
-        NotFoundError: the job has ended (scenario 6), the shared directory is not really shared, or a staged file
+        NotFoundError: the job has ended, the shared directory is not really shared, or a staged file
             does not exist.
 
     Crash: uploads are pending. The task is committed once its pending set is renamed.
@@ -216,13 +216,13 @@ def upload_files(scope: TaskScope, files: Sequence[FileEntry]) -> list[SinglePen
     """Upload an attempt's staged files as pending uploads to their final names, in parallel and in parts.
 
     Guarantee: either all files are uploaded, or every upload that was started is aborted, as far as possible, and the
-    first error is raised, even if the abort fails too (scenarios 12 to 15).
+    first error is raised, even if the abort fails too.
     Memory: as for any attempt, see ``part_buffer_bytes``.
 
     Raises:
-        NotFoundError: a file does not exist on this machine (scenario 68).
+        NotFoundError: a file does not exist on this machine.
         CorruptDataError: a file has become shorter.
-        InvalidRequestError: a file has too many parts (scenario 71).
+        InvalidRequestError: a file has too many parts.
 
     Crash: uploads are pending that no record names. If their file names contain the job id, they are aborted with the
     job.

@@ -4,7 +4,7 @@
                            completion, the whole directory
     staging-partitioned    fail: in the commit of a task that writes to a partition with data; overwrite: before the
                            first completion, the partitions that the job has written to and all below them
-    append                 never checks (scenario 41)
+    append                 never checks
 
 A partition is a directory that contains a file of the job. Files at the top level are in no partition, so
 `staging-partitioned` accepts them only in mode append: Hadoop's committer would miss such files, or would replace the
@@ -71,7 +71,7 @@ def _refuse_partitions_with_data(ctx: CommitContext, partitions: Iterable[str]) 
     """Raise an error if a file exists in any of the partitions or below them.
 
     Raises:
-        DestinationExistsError: a file exists; the error names its partition (scenario 43).
+        DestinationExistsError: a file exists; the error names its partition.
     """
     for partition in sorted(partitions):
         if has_output(_partition_context(ctx, partition)):
@@ -83,12 +83,12 @@ def _refuse_partitions_with_data(ctx: CommitContext, partitions: Iterable[str]) 
 
 
 def _delete_partitions(ctx: CommitContext, partitions: Iterable[str]) -> None:
-    """Delete the visible files in the partitions and below them, but not in their siblings or parents (scenario 45).
+    """Delete the visible files in the partitions and below them, but not in their siblings or parents.
 
     Crash: some files are deleted, and their replacement is not visible yet (C9 does not hold).
 
     Raises:
-        HoldfastError: some files could not be deleted (scenario 46).
+        HoldfastError: some files could not be deleted.
     """
 
     def delete(partition: str) -> int:
@@ -113,7 +113,7 @@ def _resolve_directory_conflict(measure: Measure, job: JobRecord, names: Sequenc
 
 
 def _check_partitions(ctx: CommitContext, job: JobRecord, files: Sequence[FileEntry]) -> None:
-    """Refuse files outside of partitions and, in mode ``fail``, partitions that contain data (scenario 43)."""
+    """Refuse files outside of partitions and, in mode ``fail``, partitions that contain data."""
     if job.mode is not SaveMode.APPEND:
         partitions = _list_partitions(file.path for file in files)
         if job.mode is SaveMode.FAIL:
