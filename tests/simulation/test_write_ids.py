@@ -11,6 +11,7 @@ import pytest
 from holdfast.commit import TWO_PHASE, CommitContext, JobOutcome, Kind, SaveMode, read_history, recover
 from holdfast.commit.layout import WRITES
 from holdfast.commit.records import Totals
+from holdfast.commit.two_phase.decision import roll_forward_earlier_jobs
 from holdfast.commit.two_phase.decision_log import KEPT_S, WRITE_ID, find_job_by_write_id, read_log
 from holdfast.commit.writes import QUIET_S, refuse_running_write
 from holdfast.errors import ConflictError, CorruptDataError, HoldfastError
@@ -125,6 +126,18 @@ def test_the_write_id_outlives_the_log() -> None:
     assert write(ctx, "later", "fresher").committed, "a job with a write id sweeps what is too old"
     assert len(list(iter_objects(world.store, HOME + WRITES))) == 3, "the other and the fresh ones"
     assert write(ctx, "three").committed, "documented: names are forgotten in the end"
+
+
+def test_a_decision_that_is_trimmed_after_the_log_was_listed_is_found_by_its_record() -> None:
+    world = World("upload")
+    ctx, first = write_and_trim(world)
+    listed = replace(read_log(ctx), oldest=1, done=frozenset())
+    assert listed.unfinished[0] == 1
+    found = find_job_by_write_id(ctx, listed, "nightly")
+    assert found is not None and (found.job, found.finished) == (first.job, True)
+    before = world.listing()
+    assert roll_forward_earlier_jobs(ctx, listed) == []
+    assert world.listing() == before
 
 
 def test_a_driver_whose_clock_is_ahead_forgets_no_write_id() -> None:

@@ -290,6 +290,20 @@ def test_what_is_no_url(ask: Callable[[str], str]) -> None:
         ask("out/put")
 
 
+@pytest.mark.parametrize(
+    ("url", "uri"),
+    [
+        ("s3a://b", "s3a://b/"),
+        ("s3a://b/", "s3a://b/"),
+        ("s3a://b/out put/", "s3a://b/out%20put"),
+        ("file:///", "file:/"),
+    ],
+)
+def test_the_uri_of_a_destination(url: str, uri: str) -> None:
+    assert encode_uri(url) == uri
+    assert path_below(uri, url) == ""
+
+
 @pytest.mark.parametrize("uri", ["", "a b://c", "s3a://b/a b", " s3a://b/a", "s3a://b/%2", "s3a:b", "s3a://b/a\n"])
 def test_what_java_would_not_parse(uri: str) -> None:
     with pytest.raises(BadFieldError):

@@ -18,7 +18,7 @@ from holdfast.commit import (
     recover,
     verify,
 )
-from holdfast.commit.layout import job_record_path
+from holdfast.commit.layout import iter_visible, job_record_path
 from holdfast.commit.nested_destinations import refuse_inside_destination
 from holdfast.commit.two_phase.streams import plan_batch
 from holdfast.errors import AccessDeniedError, ConflictError, CorruptDataError, InvalidRequestError
@@ -155,6 +155,15 @@ def test_our_own_folders_do_not_look_like_destinations() -> None:
     world.store.put(f"{HOME}_holdfast/jobs/{job.job}/x/_holdfast/log/00000000000000000001.json", b"{}")
     TWO_PHASE.commit_job(world.context(), job, run_tasks(world.context(), job, "new"), TASKS)
     assert world.contents() == expected("new")
+
+
+def test_a_folder_whose_name_ends_like_ours_is_no_log() -> None:
+    world = World("upload")
+    inner: list[str] = []
+    for folder in ("of", "day=1/"):
+        world.store.put(f"{HOME}{folder}_holdfast/log/_1.visible", b"{}")
+    assert list(iter_visible(world.store, HOME, inner.append)) == []
+    assert inner == [f"{HOME}day=1/"]
 
 
 def test_the_root_of_a_bucket() -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, Place
-from holdfast.errors import InvalidRequestError, UnavailableError
+from holdfast.commit.success_file import read_success_file
+from holdfast.errors import CorruptDataError, InvalidRequestError, UnavailableError
 from holdfast.stores.interceptors import InterceptedStore, StoreOperation
 from holdfast.stores.memory import MemoryStore
 from tests.interceptors import Fault, FaultMode, Faulty
@@ -52,6 +53,16 @@ def test_a_damaged_report_stops_no_later_job(seq: object) -> None:
     world.store.put(f"{HOME}_SUCCESS", json.dumps(report).encode())
     run_job(world.context(), "second")
     assert json.loads(world.store.get(f"{HOME}_SUCCESS"))["diagnostics"]["holdfast.seq"] == "2"
+
+
+@pytest.mark.parametrize("data", [b"[]", b"{", b'{"name": "of another tool"}', b"{}", b"7"])
+def test_a_success_file_in_another_format_is_no_report(data: bytes) -> None:
+    world = World("upload")
+    world.store.put(f"{HOME}_SUCCESS", data)
+    with pytest.raises(CorruptDataError, match="cannot be read"):
+        read_success_file(world.context())
+    world.store.put(f"{HOME}_SUCCESS", b" ")
+    assert read_success_file(world.context()) == {}
 
 
 def test_report_directory_gets_a_copy() -> None:
