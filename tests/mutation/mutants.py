@@ -84,8 +84,7 @@ def plant(mutant: Mutant) -> bool:
     """Run the mutant instead of the shipped function, in this process and permanently; return False if that fails.
 
     The function object stays the same and gets other code, so every caller runs the mutant, whichever name or value
-    refers to the function. Sources are not touched. It fails if the compiled code is the same, or uses other outer
-    variables.
+    refers to the function. Sources are not touched. It fails if the compiled code is the same.
     """
     tree = parse_module(mutant.module)
     for name, function in functions_of(tree):
@@ -96,8 +95,11 @@ def plant(mutant: Mutant) -> bool:
     ast.fix_missing_locations(tree)
     for live, code in recompiled(mutant.module, tree):
         if code != live.__code__:
-            if len(code.co_freevars) != len(live.__code__.co_freevars):
-                return False
+            unused = set(live.__code__.co_freevars) - set(code.co_freevars)
+            if unused:  # code with fewer outer variables does not fit into the function: mention them, where it ends
+                function.body += ast.parse(f"if False: {', '.join(unused)}").body
+                ast.fix_missing_locations(tree)
+                code = dict(recompiled(mutant.module, tree))[live]
             live.__code__ = code
             return True
     return False  # the compiled code is the same

@@ -16,6 +16,7 @@ from types import FunctionType
 import pytest
 
 from holdfast.commit import layout
+from holdfast.transactions import pool
 from tests.mutation.court import Verdict
 from tests.mutation.coverage import live_functions
 from tests.mutation.mutants import Mutant, find_mutants, in_drawn_order, plant
@@ -118,6 +119,20 @@ def test_a_planted_mutant_runs_for_whoever_holds_the_function(
     early = next(one for one in wanted if one.change.after == "return True")
     assert plant(early)
     assert held("../a")
+
+
+def test_a_mutant_may_use_fewer_outer_variables(every: list[Mutant]) -> None:
+    """Defect: they were not planted, and counted as not caught: a call of `super()` uses a variable of its class."""
+    init = pool.FairSemaphore.__init__
+    shipped = init.__code__
+    try:
+        without = next(
+            one for one in every if one.function == "FairSemaphore.__init__" and "super" in one.change.before
+        )
+        assert plant(without)
+        assert not hasattr(pool.FairSemaphore(1), "_mutex")
+    finally:
+        init.__code__ = shipped
 
 
 @pytest.mark.slow

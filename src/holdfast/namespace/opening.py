@@ -67,8 +67,8 @@ def init_namespace(
     _data_store_options(configuration, store_options)  # a wrong URL is refused first
     with ExitStack() as stack:
         found = _find_existing_configuration(database, environment)
-        parse_known_options = {} if found is None else found.data_options
-        kept = replace(configuration, data_options={**parse_known_options, **configuration.data_options})
+        known_options = {} if found is None else found.data_options
+        kept = replace(configuration, data_options={**known_options, **configuration.data_options})
         destination = open_destination(configuration.data, _data_store_options(kept, store_options))
         stack.callback(destination.store.close)
         blobs = BlobStore(destination.store, destination.key(""), environment.ids)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from holdfast.namespace.configuration import BlobPathClaim
 from holdfast.namespace.opening import reconfigure_namespace
 from holdfast.stores.base import Create, ObjectInfo, ObjectStore, Overwrite, PutMode, iter_objects
 from holdfast.stores.memory import MemoryStore
+from holdfast.stores.provider import StoreOptions
+from holdfast.stores.registry import Destination
 from tests.namespace_world import World
 from tests.patience import wait_until
 
@@ -43,6 +45,21 @@ def _sharing() -> tuple[World, Namespace, Namespace]:
     world.clock.at_s += 10**6
     other.clock.at_s += 10**6
     return world, first, second
+
+
+def test_the_store_of_the_data_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    open_stores: list[ObjectStore] = []
+    open_destination = opening_module.open_destination
+
+    def opened(url: str, options: Iterable[StoreOptions]) -> Destination:
+        destination = open_destination(url, options)
+        open_stores.append(destination.store)
+        monkeypatch.setattr(destination.store, "close", open_stores.clear)
+        return destination
+
+    monkeypatch.setattr(opening_module, "open_destination", opened)
+    assert _init(tmp_path, "a")
+    assert open_stores == []
 
 
 def test_a_second_namespace_with_the_same_data_is_refused_before_it_exists(tmp_path: Path) -> None:

@@ -212,6 +212,15 @@ def test_a_sweep_that_has_lost_its_lock_changes_nothing() -> None:
     assert namespace.open(entry.path).read() == _LARGE
 
 
+def test_work_whose_lock_another_process_holds_now_is_not_repeated() -> None:
+    world = World()
+    held = MaintenanceLock.hold(world.database, world.environment, "sweep")
+    lock = held.__enter__()
+    world.clock.at_s += 601
+    with MaintenanceLock.hold(world.database, world.environment, "repair"), pytest.raises(FencedError):
+        lock.rewrite_root()
+
+
 def test_long_work_renews_its_lock() -> None:
     world = World()
     with MaintenanceLock.hold(world.database, world.environment, "sweep") as lock:

@@ -168,6 +168,17 @@ def test_an_interrupt_at_any_line_costs_no_place() -> None:
     assert line > 40
 
 
+def test_a_connection_is_reset_after_an_error_only() -> None:
+    """A reset asks the server."""
+    pool = Pool(FakeConnection, 1, SystemClock(), PATIENCE_S)
+    with pool.lease() as connection:
+        pass
+    assert connection.resets == 0
+    with suppress(KeyError), pool.lease() as connection:
+        raise KeyError
+    assert connection.resets == 1
+
+
 def test_a_child_leaves_what_was_lent_to_its_parent_alone() -> None:
     """It unwinds the parent's block when it ends, and must not end the parent's transaction."""
     pool = Pool(FakeConnection, 1, SystemClock(), PATIENCE_S)

@@ -95,6 +95,18 @@ def test_reads_carry_their_versions() -> None:
     assert transaction.to_commit() == Commit(reads={b"a": found[b"a"].version, b"b": ABSENT}, deletes=[])
 
 
+def test_what_was_read_ahead_is_validated_if_it_is_used() -> None:
+    backend = _backend(a=b"1", b=b"2")
+    ahead = {**backend.get_many([b"a", b"b"]), b"c": None}
+    backend.asked.clear()
+    transaction = Transaction(backend, ahead)
+    found = transaction.get(b"a")
+    assert found is not None and found.value == b"1"
+    assert transaction.get(b"c") is None
+    assert transaction.to_commit().reads == {b"a": found.version, b"c": ABSENT}
+    assert backend.asked == []
+
+
 def test_only_one_call_is_a_snapshot() -> None:
     transaction = Transaction(_backend(a=b"1", b=b"2"))
     assert transaction.is_snapshot

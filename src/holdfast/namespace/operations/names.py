@@ -241,7 +241,7 @@ class Rename:
             if self.may_stay:
                 return moved
             raise PathExistsError("source and target are the same: choose another target", path=str(self.source))
-        if target.path.is_below(source.path) or moved.id in {inode.id for inode in target.ancestors}:
+        if moved.id in {inode.id for inode in target.ancestors}:
             raise RenameError(
                 "a directory cannot be moved into itself: choose another target",
                 source=str(self.source),

@@ -137,6 +137,15 @@ def test_more_findings_than_one_round_takes(monkeypatch: pytest.MonkeyPatch) -> 
     assert [site.namespace.open(entry.path).read() for entry in kept] == [b"?"] * 10
 
 
+def test_a_repair_says_where_it_keeps_what_belongs_nowhere() -> None:
+    site = healthy_site()
+    assert site.namespace.repair().shelf == ""
+    site.put(inode_key(1, b"damaged"), b"?")
+    shelf = site.namespace.repair().shelf
+    (kept,) = [entry for entry in site.namespace.walk("/lost+found") if not entry.is_directory]
+    assert kept.path.startswith(f"{shelf}/") and shelf.startswith("/lost+found/")
+
+
 def test_the_bytes_of_a_damaged_root_are_kept() -> None:
     site = healthy_site()
     site.put(ROOT_KEY, b"what was the root")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +174,23 @@ def test_in_the_middle_of_a_commit(path: str, monkeypatch: pytest.MonkeyPatch) -
         return validate_group(*args)
 
     monkeypatch.setattr(backend_module, "validate_group", replaced)
+    with pytest.raises(OutcomeUnknownError, match="removed or replaced during the commit"):
+        backend.commit(_COMMIT)
+    backend.close()
+
+
+def test_right_after_a_commit(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = _backend(path)
+    convert = backend_module.convert_sqlite_errors
+
+    @contextmanager
+    def replaced(*args: Any, commits: bool = False) -> Iterator[None]:
+        with convert(*args, commits=commits):
+            yield
+        if commits:
+            _restore(path)
+
+    monkeypatch.setattr(backend_module, "convert_sqlite_errors", replaced)
     with pytest.raises(OutcomeUnknownError, match="removed or replaced during the commit"):
         backend.commit(_COMMIT)
     backend.close()
