@@ -74,7 +74,7 @@ class World:
         renames = any("rename" in need.what for need in committer.needs)
         if self.rename and not renames:
             return False
-        return not committer.why_unfit(capabilities)
+        return not committer.explain_misfit(capabilities)
 
 
 FAR_UPLOAD = World(name="object store, 50 ms")

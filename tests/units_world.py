@@ -20,7 +20,7 @@ from holdfast.runtime import Alarm, Environment, SeededRandom
 from holdfast.transactions.base import Backend, Commit, LockedTransaction, Outcome, Record, ScanPage, SnapshotReader
 from holdfast.transactions.memory import MemoryBackend
 from holdfast.units.execution import UnitExecution
-from holdfast.units.jobs import MAP, Job, begin_job, read_progress
+from holdfast.units.jobs import MAP, Job, begin_job, read_task_progress
 from holdfast.units.progress import Statistics, TaskProgress, progress_range
 from holdfast.units.shard_task import ShardTask
 from holdfast.units.unit import Unit, UnitFunction, UnitReads, UnitSettings
@@ -251,7 +251,7 @@ class UnitWorld:
     @property
     def progress(self) -> TaskProgress:
         """How far the first task is."""
-        return read_progress(self.inner, self.job)[0]
+        return read_task_progress(self.inner, self.job)[0]
 
     @property
     def cells(self) -> dict[tuple[Row, str], Any]:

@@ -109,7 +109,7 @@ class RecordStore:
             UnsupportedError: the store refuses conditional writes.
         """
 
-        def attempt() -> bytes:
+        def create_once() -> bytes:
             if self._put_new(path, data):
                 return data
             try:
@@ -117,7 +117,7 @@ class RecordStore:
             except NotFoundError as error:  # S3 answers 409 while another write of the key is in flight: ask again
                 raise UnavailableError("another write of the record is in flight: repeat", record=path) from error
 
-        return self._repeat_until_answered(path, attempt)
+        return self._repeat_until_answered(path, create_once)
 
     def create_with_changes(self, path: str, data: bytes, changes: Sequence[Change]) -> bytes:
         """Create a record and make other changes, in one step, unless the record exists; return the bytes it has now.
@@ -133,7 +133,7 @@ class RecordStore:
         store = as_transactional(self.store)
         whole = [Put(self.key(path), data, Create()), *changes]
 
-        def attempt() -> bytes:
+        def create_once() -> bytes:
             try:
                 store.apply(whole)
             except (PreconditionError, NotFoundError) as refused:
@@ -144,7 +144,7 @@ class RecordStore:
                     raise refused from None
             return data
 
-        return self._repeat_until_answered(path, attempt)
+        return self._repeat_until_answered(path, create_once)
 
     def put_with_conditions(self, path: str, data: bytes, conditions: Sequence[Change]) -> None:
         """Create or replace a record, in one step with `conditions`, which change nothing. Idempotent.
@@ -370,7 +370,7 @@ class VersionedLog(Generic[E]):
         """
         for _ in range(_SEARCHES):
             if view.head < after:
-                raise self._log_removed_error()
+                raise self._missing_log_error()
             # Newest first, because the oldest entries may be trimmed during the search.
             entries = self.entries(range(view.head, max(after, view.oldest - 1), -1))
             try:
@@ -453,14 +453,14 @@ class VersionedLog(Generic[E]):
             if settled is not None:
                 return settled
             if now.head == view.head:
-                raise self._log_removed_error() from error
+                raise self._missing_log_error() from error
             found = self.records.read(path)
         winner = entry if found == data else self.decode(path, entry.seq, found)
         if winner.after != entry.after and not is_same(winner):
-            raise self._log_removed_error()
+            raise self._missing_log_error()
         return winner
 
-    def _log_removed_error(self) -> LogRemovedError:
+    def _missing_log_error(self) -> LogRemovedError:
         return LogRemovedError("the log was removed: start over", url=self.records.url)
 
     def _follows_its_predecessor(self, entry: E) -> bool:
@@ -489,7 +489,7 @@ class VersionedLog(Generic[E]):
             )
         except (PreconditionError, NotFoundError) as error:
             if self.read().oldest <= entry.seq:  # else another process has marked it, and trimmed the log
-                raise self._log_removed_error() from error
+                raise self._missing_log_error() from error
 
     def _read_entry_etag(self, entry: E) -> str:
         """Return the etag of an entry; raises `NotFoundError` or `PreconditionError` if it is not there."""

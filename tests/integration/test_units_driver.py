@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("pyspark.sql")
 
 from holdfast.records.database import open_database
-from holdfast.units.jobs import find_job, read_progress
+from holdfast.units.jobs import find_job, read_task_progress
 from tests.integration.dying_units import counted, counted_words, lines_of_words
 from tests.integration.spark_session import PYTHONPATH
 from tests.integration.units_driver import JOB, LINES
@@ -49,7 +49,7 @@ def test_a_job_survives_its_driver(tmp_path: Path) -> None:
         for key in (LINES // 4, LINES // 2):
             status, _ = drive(url, tmp_path, key)
             assert (status, (tmp_path / f"killed-{key}").exists()) == (-signal.SIGKILL, True)
-            before, done = done, sum(one.done for one in read_progress(db.backend, find_job(db.backend, JOB)))
+            before, done = done, sum(one.done for one in read_task_progress(db.backend, find_job(db.backend, JOB)))
             assert before < done < LINES, "units that were done stay done, and each application has done more"
         assert drive(url, tmp_path, NEVER)[0] == 0
         assert counted_words(db) == counted(lines_of_words(LINES))

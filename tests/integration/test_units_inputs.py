@@ -229,7 +229,7 @@ def test_units_of_a_work_list_add_to_no_other(spark: SparkSession, db: Database)
 
 
 # --- two drivers ------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("when", variants(["begin_job", "read_progress"]))
+@pytest.mark.parametrize("when", variants(["begin_job", "read_task_progress"]))
 def test_both_drivers_of_a_job_get_its_report(
     when: str, spark: SparkSession, db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -192,18 +192,18 @@ def _repeat_lost_signals() -> None:
     """
     report: Callable[[Any], object] = sys.unraisablehook
 
-    def hook(ignored: Any) -> None:
-        number = _find_signal(ignored.exc_value)
+    def repeat_lost_signal(ignored: Any) -> None:
+        number = _find_received_signal(ignored.exc_value)
         if number is None:
             report(ignored)
             return
         signal.signal(signal.SIGALRM, lambda _number, _frame: signal.raise_signal(number))
         signal.setitimer(signal.ITIMER_REAL, 0.01)
 
-    sys.unraisablehook = hook
+    sys.unraisablehook = repeat_lost_signal
 
 
-def _find_signal(error: BaseException | None) -> signal.Signals | None:
+def _find_received_signal(error: BaseException | None) -> signal.Signals | None:
     """Return the signal whose handler has raised an error, which it does in the main thread only."""
     if isinstance(error, KeyboardInterrupt):
         return signal.SIGINT

@@ -247,7 +247,7 @@ class ConnectionOptions:
 def _make_flag_callback(flag: CommandFlag) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
     """Return a callback for click that rejects the values of a flag that the store's provider rejects."""
 
-    def prepare(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    def parse_flag(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
         if value is None:
             return None
         if value == "":  # an unset shell variable must not redirect requests from a private server to AWS
@@ -257,7 +257,7 @@ def _make_flag_callback(flag: CommandFlag) -> Callable[[click.Context, click.Par
         except InvalidRequestError as error:
             raise click.BadParameter(str(error)) from None
 
-    return prepare
+    return parse_flag
 
 
 def make_connection_options() -> list[click.Parameter]:

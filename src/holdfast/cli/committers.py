@@ -112,10 +112,10 @@ def committer_support(committer: Committer, capabilities: Capabilities) -> tuple
     """Return, as a word, whether a committer runs on a store with these capabilities, and the reason if limited."""
     from holdfast.commit.committer import UNFENCED
 
-    refused = committer.why_unfit(capabilities)
+    refused = committer.explain_misfit(capabilities)
     if not refused:
         return "runs", ""
-    return "refused" if committer.why_unfit(capabilities, UNFENCED) else "runs with allowUnfenced", refused
+    return "refused" if committer.explain_misfit(capabilities, UNFENCED) else "runs with allowUnfenced", refused
 
 
 # --- guarantees -------------------------------------------------------------------------------------------------------

@@ -285,13 +285,13 @@ class Output:
         )
         stages = {}
 
-        def advance(stage: str, done: int, total: int) -> None:
+        def show_progress(stage: str, done: int, total: int) -> None:
             if stage not in stages:
                 stages[stage] = bar.add_task(stage, total=total or None)
             bar.update(stages[stage], completed=done, total=total or None)
 
         with bar:
-            yield advance
+            yield show_progress
 
     @contextlib.contextmanager
     def waiting(self, text: str, *, lines: bool = False) -> Iterator[Callable[[str], None]]:

@@ -80,17 +80,17 @@ def _end_jvm_on_failure() -> Iterator[None]:
     signals: list[int] = []
     is_over = threading.Event()
 
-    def end_when_known() -> None:
+    def end_jvm_once_known() -> None:
         while not is_over.wait(0.05):
             if SparkContext._gateway is not None:
                 SparkContext._gateway.proc.terminate()
                 return
 
-    def note(number: int, frame: object) -> None:
+    def note_signal(number: int, frame: object) -> None:
         signals.append(number)
-        threading.Thread(target=end_when_known, daemon=True).start()  # noqa: TID251  # it must not outlive the command
+        threading.Thread(target=end_jvm_once_known, daemon=True).start()  # noqa: TID251  # it must not outlive the command
 
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, note_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         try:
             yield
@@ -122,12 +122,12 @@ def stop_spark_afterwards(spark: SparkSession) -> Iterator[None]:
     """
     signals: list[int] = []
 
-    def end(number: int, frame: object) -> NoReturn:
+    def end_by_signal(number: int, frame: object) -> NoReturn:
         signals.append(number)
         raise _signal_exception(number)
 
     for number in (signal.SIGINT, signal.SIGTERM):  # PySpark's SIGINT handler would call the JVM during another call
-        signal.signal(number, end)
+        signal.signal(number, end_by_signal)
     failed: BaseException | None = None
     try:
         try:

@@ -84,14 +84,14 @@ def iter_json_lines(key: str, data: bytes) -> Iterator[dict[str, Any]]:
     """
     lines = gzip.GzipFile(fileobj=io.BytesIO(data)) if data.startswith(_GZIP_MAGIC) else io.BytesIO(data)
 
-    def next_line() -> dict[str, Any] | None:
+    def parse_next_line() -> dict[str, Any] | None:
         try:
             line = lines.readline()
         except (EOFError, OSError, zlib.error) as error:
             raise ValueError("it cannot be decompressed") from error
         return parse_json_object(line) if line else None
 
-    while (value := decode_record(key, next_line)) is not None:
+    while (value := decode_record(key, parse_next_line)) is not None:
         yield value
 
 

@@ -222,7 +222,7 @@ class Committer:
         return TaskAttempt(ctx, job, task, self)
 
     # --- requirements -------------------------------------------------------------------------------------------------
-    def why_unfit(self, capabilities: Capabilities, settings: CommitSettings = _DEFAULTS) -> str:
+    def explain_misfit(self, capabilities: Capabilities, settings: CommitSettings = _DEFAULTS) -> str:
         """Return the reason why the committer does not run on a store with these capabilities; empty if it does."""
         for need in self.needs:
             if not need.met(capabilities) and not (need.waivable and settings.allow_unfenced):
@@ -240,9 +240,9 @@ class Committer:
             InvalidRequestError: the committer does not support the mode.
         """
         can = ctx.store.capabilities
-        refused = self.why_unfit(can, ctx.settings)
+        refused = self.explain_misfit(can, ctx.settings)
         if refused:
-            waiver = "" if self.why_unfit(can, UNFENCED) else ", or accept that with allow_unfenced"
+            waiver = "" if self.explain_misfit(can, UNFENCED) else ", or accept that with allow_unfenced"
             raise UnsupportedError(f"{refused}: choose {others}{waiver}", url=ctx.url)
         if mode not in self.modes:
             known = ", ".join(sorted(one.value for one in self.modes))

@@ -200,7 +200,7 @@ def _read_announced_keys(ctx: CommitContext, home: str, records: Iterable[str]) 
 def _read_intent_records(ctx: CommitContext, home: str, records: Iterable[str]) -> Iterator[tuple[JobId, list[str]]]:
     """Read records, and yield the job and the keys of each; the job is empty if the record cannot be read."""
 
-    def read(record: str) -> tuple[JobId, list[str]] | None:
+    def read_intent_record(record: str) -> tuple[JobId, list[str]] | None:
         try:
             owner, paths = decode_intents(record, ctx.store.get(record))
         except NotFoundError:
@@ -210,4 +210,4 @@ def _read_intent_records(ctx: CommitContext, home: str, records: Iterable[str]) 
             return JobId(""), []
         return owner.job, [home + path for path in paths]
 
-    return (found for found in ctx.runner.map(read, records) if found is not None)
+    return (found for found in ctx.runner.map(read_intent_record, records) if found is not None)

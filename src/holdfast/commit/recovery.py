@@ -101,7 +101,7 @@ def find_leftovers(
     able = [
         one
         for one in asked
-        if not one.why_unfit(ctx.store.capabilities, UNFENCED) and (ctx.staging is not None or not one.staging)
+        if not one.explain_misfit(ctx.store.capabilities, UNFENCED) and (ctx.staging is not None or not one.staging)
     ]
     searches = [(one.name, one.find_leftovers) for one in able] + [("uploads", partial(_find_orphaned_jobs, able))]
     for name, search in searches:

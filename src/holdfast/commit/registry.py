@@ -110,7 +110,7 @@ def _load_committer(entry: EntryPoint) -> Committer:
 
 def fitting_committers(capabilities: Capabilities) -> list[Committer]:
     """List the built-in committers that run with default settings on a store with these capabilities."""
-    return [committer for committer in COMMITTERS.values() if not committer.why_unfit(capabilities)]
+    return [committer for committer in COMMITTERS.values() if not committer.explain_misfit(capabilities)]
 
 
 def require_fit(committer: Committer, ctx: CommitContext, mode: SaveMode) -> None:

@@ -140,10 +140,10 @@ class UploadSink:
         self._upload_id = self._store.create_upload(self._key, self._metadata)
 
     def _make_part_upload(self, number: int, data: bytes) -> Callable[[], None]:
-        def upload() -> None:
+        def upload_part() -> None:
             self._add_part(self._store.upload_part(self._key, self._upload_id, number, data))
 
-        return upload
+        return upload_part
 
     def _add_part(self, part: Part) -> None:
         with self._arrivals:
@@ -174,16 +174,16 @@ class UploadSink:
         if not more:
             return
 
-        def finish() -> None:
+        def finish_upload() -> None:
             # A small file is one background task, so dozens of small files are uploaded in parallel.
             if not self._upload_id:
                 self._create_upload()
             self._add_part(self._store.upload_part(self._key, self._upload_id, number, data))
 
         if self._guard is None or self._upload_id:
-            self._background.submit(finish)
+            self._background.submit(finish_upload)
         else:
-            self._guard.wait(self.path, len(data), finish)
+            self._guard.wait(self.path, len(data), finish_upload)
 
     def discard(self) -> None:
         """Abort the upload, so that nothing of the file is left; raise an error if the store does not answer."""

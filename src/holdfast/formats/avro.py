@@ -350,7 +350,7 @@ def _read_batches(
     rows: list[dict[str, Any]] = []
     old_calendar = has_old_calendar({key.encode(): str(value).encode() for key, value in file.metadata.items()})
 
-    def flush() -> pa.RecordBatch:
+    def build_batch() -> pa.RecordBatch:
         try:
             arrays = [pa.array([row[name] for row in rows], present.field(name).type) for name in present.names]
         except pa.ArrowInvalid as error:
@@ -365,9 +365,9 @@ def _read_batches(
     for row in _iter_rows(file):
         rows.append(row)
         if len(rows) == _READ_ROWS:
-            yield flush()
+            yield build_batch()
     if rows:
-        yield flush()
+        yield build_batch()
 
 
 AVRO: FileFormat[AvroOptions] = FileFormat(

@@ -128,7 +128,7 @@ def _open_writer(sink: ByteSink, schema: pa.Schema, options: CsvOptions) -> Line
         header = _ensure_plain_first_line(bytes(concatenate_bytes(_join_lines(names, options))))
     begun = bool(header)
 
-    def render(batch: pa.RecordBatch) -> Any:
+    def format_batch(batch: pa.RecordBatch) -> Any:
         nonlocal begun
         cells = [
             _format_cells(column, options, name, alone)
@@ -140,7 +140,7 @@ def _open_writer(sink: ByteSink, schema: pa.Schema, options: CsvOptions) -> Line
             return _ensure_plain_first_line(bytes(data))
         return data
 
-    return LineWriter(sink, schema, options.codec, render, header)
+    return LineWriter(sink, schema, options.codec, format_batch, header)
 
 
 def _ensure_plain_first_line(data: bytes) -> bytes:

@@ -53,14 +53,14 @@ class JsonOptions(FormatOptions):
 
 # --- writing ----------------------------------------------------------------------------------------------------------
 def _open_writer(sink: ByteSink, schema: pa.Schema, options: JsonOptions) -> LineWriter:
-    def render(batch: pa.RecordBatch) -> Any:
+    def format_batch(batch: pa.RecordBatch) -> Any:
         fields = [
             _format_field(name, column, options.ignore_null_fields)
             for name, column in zip(batch.schema.names, batch.columns, strict=True)
         ]
         return concatenate_bytes(_join_fields(fields, batch.num_rows, "}\n"))
 
-    return LineWriter(sink, schema, options.codec, render)
+    return LineWriter(sink, schema, options.codec, format_batch)
 
 
 def _check_schema(schema: pa.Schema) -> None:

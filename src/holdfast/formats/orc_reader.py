@@ -156,11 +156,11 @@ class OrcRows:
             self._combine_column(*pair, zones)
             for pair in zip(child_arrays(whole), child_arrays(fractions), strict=True)
         ]
-        return _with_children(whole, below) if below else whole
+        return _replace_children(whole, below) if below else whole
 
 
 # --- columns ----------------------------------------------------------------------------------------------------------
-def _with_children(array: Any, below: list[Any]) -> Any:
+def _replace_children(array: Any, below: list[Any]) -> Any:
     """Replace the children of a decoded nested array, and its type accordingly."""
     kind = array.type
     fields = [field.with_type(child.type) for field, child in zip(child_fields(kind), below, strict=True)]
@@ -217,7 +217,7 @@ _DIRECT_V2 = 2
 def _schema_view(source: BinaryIO, tail: OrcTail) -> BinaryIO:
     """Return a view for reading the schema only: timestamps have a time zone, CHAR and VARCHAR are strings."""
     changed = OrcTail(_replace_kinds(tail.footer, _NANOSECONDS), tail.postscript, tail.metadata)
-    return cast(BinaryIO, _PatchedFileView(source, [_ViewPart(b"ORC"), _ViewPart(changed.encoded())]))
+    return cast(BinaryIO, _PatchedFileView(source, [_FilePart(b"ORC"), _FilePart(changed.encoded())]))
 
 
 def _seconds_view(source: BinaryIO, tail: OrcTail) -> BinaryIO:
@@ -227,10 +227,10 @@ def _seconds_view(source: BinaryIO, tail: OrcTail) -> BinaryIO:
 
 def _nanoseconds_view(source: BinaryIO, tail: OrcTail) -> BinaryIO:
     """Return a view in which timestamps have only their fractions: all are in the first second of 2015 in UTC."""
-    return _make_changed_view(source, tail, _NANOSECONDS, lambda footer: _zero_seconds(tail, footer))
+    return _make_changed_view(source, tail, _NANOSECONDS, lambda footer: _set_seconds_to_zero(tail, footer))
 
 
-def _zero_seconds(tail: OrcTail, footer: list[Field]) -> tuple[bytes, list[Field]]:
+def _set_seconds_to_zero(tail: OrcTail, footer: list[Field]) -> tuple[bytes, list[Field]]:
     """Return zeros to append to a stripe's data, and a footer that uses them as the seconds of all timestamps."""
     columns = {column for column, kind in enumerate(tail.kinds) if kind in (TIMESTAMP, TIMESTAMP_INSTANT)}
     encodings = [number_field(decode_message(one), KIND) for one in message_fields(footer, ENCODINGS)]
@@ -275,7 +275,7 @@ def _make_changed_view(
         kinds: maps the kinds of types to replace to their replacements.
         change: returns the bytes to append to a stripe's data, and its new footer.
     """
-    parts = [_ViewPart(b"ORC")]
+    parts = [_FilePart(b"ORC")]
     position = 3
     stripes: list[Field] = []
     for stripe in tail.stripes:
@@ -286,11 +286,11 @@ def _make_changed_view(
         stripes.append(
             (STRIPES, encode_message(with_number_fields(stripe.fields, {**lengths, FOOTER_BYTES: len(footer)})))
         )
-        parts += [_ViewPart(stripe.streams_bytes, stripe.offset), _ViewPart(data + footer)]
+        parts += [_FilePart(stripe.streams_bytes, stripe.offset), _FilePart(data + footer)]
         position += stripe.streams_bytes + len(data) + len(footer)
     rest = [field for field in _replace_kinds(tail.footer, kinds) if field[0] != STRIPES]
     changed = OrcTail((*rest, *stripes), tail.postscript, tail.metadata)
-    return cast(BinaryIO, _PatchedFileView(source, [*parts, _ViewPart(changed.encoded())]))
+    return cast(BinaryIO, _PatchedFileView(source, [*parts, _FilePart(changed.encoded())]))
 
 
 def _replace_kinds(footer: Iterable[Field], kinds: Mapping[int, int]) -> tuple[Field, ...]:
@@ -304,7 +304,7 @@ def _replace_kinds(footer: Iterable[Field], kinds: Mapping[int, int]) -> tuple[F
     return tuple(changed)
 
 
-class _ViewPart:
+class _FilePart:
     """A part of a view: new bytes, or a range of the source file."""
 
     def __init__(self, content: bytes | int, offset: int = 0) -> None:
@@ -316,7 +316,7 @@ class _ViewPart:
 class _PatchedFileView(io.RawIOBase):
     """A readable, seekable file made of consecutive parts."""
 
-    def __init__(self, source: BinaryIO, parts: Sequence[_ViewPart]) -> None:
+    def __init__(self, source: BinaryIO, parts: Sequence[_FilePart]) -> None:
         self._source = source
         self._parts = [part for part in parts if part.length]
         self._starts = [0, *itertools.accumulate(part.length for part in self._parts)]

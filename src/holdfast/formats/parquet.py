@@ -192,11 +192,11 @@ def _allow_nulls_in_structs(schema: pa.Schema) -> pa.Schema:
 
 
 def _allow_nulls_in_type(kind: pa.DataType, nullable: bool) -> pa.DataType:
-    def below(field: pa.Field) -> pa.Field:
+    def allow_nulls_in_child(field: pa.Field) -> pa.Field:
         nulls = field.nullable or (nullable and pat.is_struct(kind))
         return pa.field(field.name, _allow_nulls_in_type(field.type, nulls), nulls)
 
-    return map_child_fields(kind, below)
+    return map_child_fields(kind, allow_nulls_in_child)
 
 
 class _ParquetWriter:

@@ -177,11 +177,11 @@ def _nested_change(kind: pa.DataType, parts: Sequence[ColumnChange | None]) -> C
         return None
     changed = iter(parts)
 
-    def change(field: pa.Field) -> pa.Field:
+    def change_child(field: pa.Field) -> pa.Field:
         part = next(changed)
         return field if part is None else field.with_type(part.type)
 
-    became = map_child_fields(kind, change)
+    became = map_child_fields(kind, change_child)
     return ColumnChange(became, lambda array: _rebuild_nested(array, became, parts))
 
 

@@ -18,7 +18,7 @@ import pyarrow.types as pat
 from holdfast.errors import MALFORMED, CorruptDataError, InvalidRequestError
 from holdfast.formats.columns.arrow_types import child_fields, is_binary, is_list, is_string
 from holdfast.formats.columns.conversion import map_child_fields
-from holdfast.formats.columns.types import VARIANT, attach_spark_json, name_special_struct, spark_json_of
+from holdfast.formats.columns.types import VARIANT, attach_spark_json, find_special_struct_name, spark_json_of
 
 SPARK_SCHEMA_KEY = b"org.apache.spark.sql.parquet.row.metadata"
 """The key of a Parquet footer under which Spark stores its own schema."""
@@ -91,7 +91,7 @@ def _type_json(kind: pa.DataType, spark: Any) -> object:
         return word if _DAY_TIME.fullmatch(word) else "interval day to second"
     if pat.is_time(kind):
         return word if _TIME.fullmatch(word) else "time(6)"
-    if name_special_struct(kind) == "variant":
+    if find_special_struct_name(kind) == "variant":
         return "variant"
     if is_binary(kind):
         return "binary"

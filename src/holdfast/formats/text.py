@@ -49,12 +49,12 @@ def _check_schema(schema: pa.Schema) -> None:
 
 
 def _open_writer(sink: ByteSink, schema: pa.Schema, options: TextOptions) -> LineWriter:
-    def render(batch: pa.RecordBatch) -> Any:
+    def format_batch(batch: pa.RecordBatch) -> Any:
         lines = batch.column(0).cast(pa.string())
         _refuse_lossy_values(lines, schema.names[0])
         return concatenate_bytes(pc.binary_join_element_wise(lines, "\n", ""))
 
-    return LineWriter(sink, schema, options.codec, render)
+    return LineWriter(sink, schema, options.codec, format_batch)
 
 
 def _refuse_lossy_values(lines: Any, name: str) -> None:

@@ -152,7 +152,7 @@ def read_ranges(
         keep_errors: whether an error takes the place of the bytes that it concerns, instead of being raised.
     """
 
-    def attempted(call: Callable[[], Any]) -> Any:
+    def return_error(call: Callable[[], Any]) -> Any:
         try:
             return call()
         except HoldfastError as error:
@@ -160,15 +160,17 @@ def read_ranges(
                 raise
             return error
 
-    def read(one: FileRange) -> Any:
+    def read_one_range(one: FileRange) -> Any:
         reader = readers[one.path]
-        return attempted(lambda: read_slice(reader, one.start, one.end)) if isinstance(reader, FileReader) else reader
+        return (
+            return_error(lambda: read_slice(reader, one.start, one.end)) if isinstance(reader, FileReader) else reader
+        )
 
     if len(ranges) < 2:
         runner = SerialRunner()
     paths = list(dict.fromkeys(one.path for one in ranges))
-    readers = dict(zip(paths, runner.map(lambda path: attempted(lambda: open_file(path)), paths), strict=True))
-    return list(runner.map(read, ranges))
+    readers = dict(zip(paths, runner.map(lambda path: return_error(lambda: open_file(path)), paths), strict=True))
+    return list(runner.map(read_one_range, ranges))
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ class _FirstDamage:
     first: CorruptDataError | None = None
 
     @contextmanager
-    def noted(self) -> Iterator[None]:
+    def collect_errors(self) -> Iterator[None]:
         try:
             yield
         except CorruptDataError as error:
@@ -146,7 +146,7 @@ class Collector:
         while found:
             found = False
             for key, record in self._iter_records(b"r"):
-                with damage.noted():
+                with damage.collect_errors():
                     tree = DeletedTree.decode(key, record.value)
                     more = not quotas or not quotas.isdisjoint(tree.charged)
                     while more:
@@ -207,7 +207,7 @@ class Collector:
         """Close the files of writers that have been silent beyond the hard limit; what they synced stays."""
         now_ms = self._now_ms()
         for key, record in self._iter_records(b"l"):
-            with damage.noted():
+            with damage.collect_errors():
                 if Lease.decode(key, record.value).is_renewal_overdue(now_ms, HARD_LIMIT_MS):
                     done.leases += end_silent_lease(self.database, key, record)
                     yield
@@ -278,7 +278,7 @@ def _parse_blobs_in_notes(page: ScanPage, damage: _FirstDamage) -> dict[bytes, s
     """Return the blobs that garbage notes name, by the keys of the notes."""
     found = {}
     for key, _ in page.records:
-        with damage.noted():
+        with damage.collect_errors():
             found[key] = blob_name_in_key(key)
     return found
 

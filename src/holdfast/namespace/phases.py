@@ -276,14 +276,14 @@ def _split_into_pieces(operations: Iterable[Operation[Any]]) -> Iterator[_BatchP
 def _iter_updated_chains(view: View, joined: CombinedCommit) -> Iterator[ResolvedPath]:
     """Yield the chains of a view, with the directories that the operations so far have made."""
 
-    def look(key: bytes) -> SeenRecord | None:
+    def find_record(key: bytes) -> SeenRecord | None:
         inode = joined.find_inserted_inode(key)
         return view.entries.get(key) if inode is None else SeenRecord(ABSENT, inode)
 
-    resolver, made = PathResolver(look), len(joined.directories)
+    resolver, made = PathResolver(find_record), len(joined.directories)
     for chain in view.chains:
         if len(joined.directories) > made:
-            resolver, made = PathResolver(look), len(joined.directories)  # it remembers what was missing
+            resolver, made = PathResolver(find_record), len(joined.directories)  # it remembers what was missing
         yield chain if joined.find_inserted_inode(chain.keys[-1]) is None else resolver.resolve(chain.path)
 
 

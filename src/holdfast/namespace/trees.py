@@ -210,11 +210,13 @@ class TreeUsageCounter:
         """Return the names and the space of the tree below an inode, itself included."""
         names, space = 1, root.space
 
-        def check_time(at: NsPath, directory: Inode) -> None:
+        def require_time_left(at: NsPath, directory: Inode) -> None:
             if self.operations.now_ms() >= until_ms:
                 raise TreeMovingError("the tree is too large to be counted in time: repeat later", path=str(path))
 
-        for found in walk_descendants(self.operations.database, path, root, check_time) if root.is_directory else ():
+        for found in (
+            walk_descendants(self.operations.database, path, root, require_time_left) if root.is_directory else ()
+        ):
             names += 1
             space += found.inode.space
         return names, space

@@ -173,7 +173,7 @@ class CellTransaction(CellReader):
         self._require_open_transaction()
         self._own[key] = DELETED if value is None else PutWrite(value)
 
-    def require(self, key: bytes, version: int) -> None:
+    def require_version(self, key: bytes, version: int) -> None:
         """Require at the commit that a record that is no cell still has a version; otherwise the commit conflicts."""
         self._required[key] = version
 

@@ -96,7 +96,7 @@ class Database(CellAccessMethods):
         length = parse_history_length(history)
         table_id = new_table_id(self.environment.ids)
 
-        def create(transaction: Transaction) -> Table | None:
+        def insert_table(transaction: Transaction) -> Table | None:
             record = transaction.get(table_key(name))
             if record is not None:
                 return Table.of(name, record)
@@ -104,7 +104,7 @@ class Database(CellAccessMethods):
             transaction.insert(table.key, table.to_bytes())
             return None
 
-        found = run_transaction(self.backend, create, self.environment)
+        found = run_transaction(self.backend, insert_table, self.environment)
         if found is None:
             return self.table(name)
         if not exist_ok:
@@ -144,7 +144,7 @@ class Database(CellAccessMethods):
         """
         check_table_name(name)
 
-        def drop(transaction: Transaction) -> Table:
+        def delete_table(transaction: Transaction) -> Table:
             record = transaction.get(table_key(name))
             if record is None:
                 raise missing_table_error(self.backend, name)
@@ -153,7 +153,7 @@ class Database(CellAccessMethods):
             transaction.put(dropped_mark_key(dropped.id), b"")
             return dropped
 
-        dropped = run_transaction(self.backend, drop, self.environment)
+        dropped = run_transaction(self.backend, delete_table, self.environment)
         self.collect()
         record = self.backend.get_many([dropped.key]).get(dropped.key)
         if record is not None and record.version == dropped.version:
@@ -177,7 +177,7 @@ class Database(CellAccessMethods):
         """
         old_key, new_key = table_key(check_table_name(name)), table_key(check_table_name(to))
 
-        def rename(transaction: Transaction) -> int:
+        def move_definition(transaction: Transaction) -> int:
             found = transaction.get_many([old_key, new_key])
             if old_key not in found:
                 raise missing_table_error(self.backend, name)
@@ -190,7 +190,7 @@ class Database(CellAccessMethods):
                 transaction.put(dropped_mark_key(Table.of(to, found[new_key]).id), b"")
             return renamed.id
 
-        table_id = run_transaction(self.backend, rename, self.environment)
+        table_id = run_transaction(self.backend, move_definition, self.environment)
         self.collect()
         table = self.table(to)
         if table.id != table_id:
@@ -297,7 +297,7 @@ class Database(CellAccessMethods):
     ) -> T:
         """Run a function in one transaction, which also adds to some records that are no cells; see `transact`."""
 
-        def run(transaction: Transaction) -> T:
+        def run_function(transaction: Transaction) -> T:
             cells = CellTransaction(transaction, partial(read_table, reader=transaction, database=self.backend))
             result = function(cells)
             cells.end_unit()
@@ -307,7 +307,7 @@ class Database(CellAccessMethods):
             return result
 
         try:
-            return run_transaction(self.backend, run, self.environment, attempts=attempts)
+            return run_transaction(self.backend, run_function, self.environment, attempts=attempts)
         except InvalidRequestError as error:
             named = add_cell_to_error(error)
             if named is error:

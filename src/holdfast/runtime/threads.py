@@ -151,7 +151,7 @@ class ThreadRunner:
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         first_error: list[BaseException] = []  # the first in time, of any item
 
-        def run(item: T) -> R:
+        def run_item(item: T) -> R:
             if first_error:  # this item was queued when another failed; its result is not needed
                 raise CancelledError
             try:
@@ -160,7 +160,7 @@ class ThreadRunner:
                 first_error.append(error)
                 raise
 
-        def result(future: Future[R]) -> R:
+        def await_result(future: Future[R]) -> R:
             future.exception()  # waits
             if first_error:
                 raise first_error[0]
@@ -170,11 +170,11 @@ class ThreadRunner:
         pending: collections.deque[Future[R]] = collections.deque()
         try:
             for item in items:
-                pending.append(pool.submit(run, item))
+                pending.append(pool.submit(run_item, item))
                 if len(pending) >= 2 * self.threads:
-                    yield result(pending.popleft())
+                    yield await_result(pending.popleft())
             while pending:
-                yield result(pending.popleft())
+                yield await_result(pending.popleft())
         finally:
             # Runs at the end, after an error, and when an abandoned iterator is closed.
             pool.shutdown(wait=not is_in_garbage_collection(), cancel_futures=True)
@@ -195,11 +195,11 @@ def repeat_in_thread(work: Callable[[], object], interval_s: float) -> Iterator[
     """Call `work` every `interval_s` seconds during a ``with`` block, in a thread of its own. `work` must not raise."""
     is_over = threading.Event()
 
-    def run() -> None:
+    def repeat() -> None:
         while not is_over.wait(interval_s):
             work()
 
-    thread = threading.Thread(target=run, name="holdfast-periodic", daemon=True)
+    thread = threading.Thread(target=repeat, name="holdfast-periodic", daemon=True)
     thread.start()
     try:
         yield

@@ -60,13 +60,13 @@ class DestinationFormat:
         """Return a function that takes a path and returns its `settings`, building them once per file extension."""
         known: dict[str, ReadSettings] = {}
 
-        def settings(path: str) -> ReadSettings:
+        def make_settings(path: str) -> ReadSettings:
             extension = path[path.rfind(".") :].lower() if get_format(self.name).is_text else ""
             if extension not in known:
                 known[extension] = self.settings(path, split_bytes)
             return known[extension]
 
-        return settings
+        return make_settings
 
     def parse_options_for(self, path: str) -> FormatOptions:
         """Parse the format options for the file at `path`. As in Spark, a text file's name determines its codec."""

@@ -130,7 +130,7 @@ def _count_rows_in_process(options: ReadOptions) -> int:
     wanted = StructType([field for field in whole.fields if field.name in names])
     reader = HoldfastReader(replace(options, columns=tuple(wanted.names)), wanted)
 
-    def rows(partition: InputPartition) -> int:
+    def count_partition_rows(partition: InputPartition) -> int:
         return sum(batch.num_rows for batch in reader.read(partition))
 
-    return sum(ThreadRunner(options.store.threads).map(rows, reader.partitions()))
+    return sum(ThreadRunner(options.store.threads).map(count_partition_rows, reader.partitions()))

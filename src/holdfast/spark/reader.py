@@ -197,13 +197,13 @@ class HoldfastReader(DataSourceReader):
         table = _add_partition_columns(self._schema, directories)
         chunks = [files[start : start + _PLAN_CHUNK] for start in range(0, len(files), _PLAN_CHUNK)]
 
-        def plan(chunk: Sequence[VisibleFile]) -> list[tuple[ReadSplit, int]]:
+        def plan_files(chunk: Sequence[VisibleFile]) -> list[tuple[ReadSplit, int]]:
             settings = choice.settings(chunk[0].path, split_bytes)
             splits = plan_splits(chunk, file_opener(ctx), table, settings, self._filters)
             pieces = collections.Counter(split.file.path for split in splits)
             return [(split, split.file.size_bytes // pieces[split.file.path]) for split in splits]
 
-        return [split for planned in ctx.runner.map(plan, chunks) for split in planned]
+        return [split for planned in ctx.runner.map(plan_files, chunks) for split in planned]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one partition, in batches that have exactly the schema that Spark expects."""

@@ -180,7 +180,7 @@ class TableJob:
         options = replace(self.options, partition_by=written.partition_by)
         return replace(self, options=options, written=written, rows="")
 
-    def contract(
+    def update_table(
         self, ctx: CommitContext, job: JobRecord, table: Mapping[str, object] | None
     ) -> Mapping[str, object] | None:
         """Return the table's description after the job's commit; see `holdfast.commit.context.Contract`.
@@ -237,7 +237,9 @@ class TableJob:
         """Open the destination in this process for a ``with`` block, with this table's contract."""
         options = self.options
         with options.store.open(options.settings, committer=options.committer) as ctx:
-            yield replace(ctx, contract=self.contract, partition=functools.cache(self._normalize_partition_directory))
+            yield replace(
+                ctx, contract=self.update_table, partition=functools.cache(self._normalize_partition_directory)
+            )
 
 
 def warn_of_unfinished_job(outcome: JobOutcome) -> None:

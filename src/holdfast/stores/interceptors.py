@@ -132,7 +132,7 @@ def _describe_copy(source: ObjectInfo, target: str) -> StoreCall:
     return StoreCall(StoreOperation.COPY, source.key, source.size_bytes, target=target)
 
 
-def _describe_apply(changes: Sequence[Change]) -> StoreCall:
+def _describe_apply_call(changes: Sequence[Change]) -> StoreCall:
     keys = keys_of(changes)
     return StoreCall(StoreOperation.APPLY, keys[0] if keys else "", sent_bytes(changes), keys=keys)
 
@@ -149,7 +149,7 @@ _CALLS: Mapping[str, Callable[..., StoreCall]] = {
     "put": _describe_put,
     "upload_part": _describe_upload_part,
     "copy": _describe_copy,
-    "apply": _describe_apply,
+    "apply": _describe_apply_call,
 }
 """Describes a call by its name, given its arguments."""
 
@@ -192,11 +192,11 @@ class InterceptedStore:
 
 
 def _make_intercepted_method(name: str, describe: Callable[..., StoreCall]) -> Callable[..., Any]:
-    def call(self: InterceptedStore, *args: Any, **named: Any) -> Any:
+    def call_intercepted(self: InterceptedStore, *args: Any, **named: Any) -> Any:
         method = getattr(self._inner, name)
         return self._interceptor(describe(*args, **named), lambda: method(*args, **named))
 
-    return call
+    return call_intercepted
 
 
 for _name, _describe in _CALLS.items():

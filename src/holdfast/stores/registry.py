@@ -202,12 +202,12 @@ def providers_for(urls: Iterable[str]) -> tuple[StoreProvider, ...]:
 def installed_providers() -> tuple[StoreProvider, ...]:
     """Return the built-in providers and those of every installed package that can be loaded."""
 
-    def loaded() -> Iterator[StoreProvider]:
+    def iter_loaded() -> Iterator[StoreProvider]:
         for scheme in sorted(_find_entry_points().names):
             with contextlib.suppress(UnsupportedError):  # opening one of its URLs reports the reason
                 yield find_provider(scheme)
 
-    return _add_built_in(loaded())
+    return _add_built_in(iter_loaded())
 
 
 def _add_built_in(others: Iterable[StoreProvider]) -> tuple[StoreProvider, ...]:

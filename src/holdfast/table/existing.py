@@ -140,7 +140,7 @@ def _read_columns(
 
     open_file = file_opener(ctx)
 
-    def look(file: ListedFile) -> tuple[ListedFile, Fields, bool]:
+    def read_file_columns(file: ListedFile) -> tuple[ListedFile, Fields, bool]:
         with add_path_to_errors(file.path), open_file(file) as source:
             schema = file_format.read_schema(source, options)
             check_unique_names(schema)
@@ -150,7 +150,7 @@ def _read_columns(
     plain = True
     rules = AppendRules(file_format=file_format, merge=True, written=True)
     columns: dict[str, tuple[Mapping[str, Any], ListedFile]] = {}  # a column, and the file from which its type comes
-    for file, found, is_ours in ctx.runner.map(look, files):
+    for file, found, is_ours in ctx.runner.map(read_file_columns, files):
         plain = plain and is_ours
         for one in found:
             name = str(one["name"]).lower()

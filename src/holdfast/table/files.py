@@ -119,10 +119,10 @@ class ListedFile(Protocol):
 def file_opener(ctx: CommitContext) -> Callable[[ListedFile], BinaryIO]:
     """Return a function that opens a listed file of a table; reads fail if the object was replaced since."""
 
-    def open_file(file: ListedFile) -> BinaryIO:
+    def open_listed_file(file: ListedFile) -> BinaryIO:
         return cast(BinaryIO, StoreFile(ctx.store, ctx.key(file.path), file.size_bytes, file.etag))
 
-    return open_file
+    return open_listed_file
 
 
 @contextlib.contextmanager

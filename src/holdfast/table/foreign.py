@@ -45,7 +45,7 @@ def refuse_foreign_write(ctx: CommitContext) -> None:
             skipped if listing it is not permitted.
     """
 
-    def look(folder: str) -> tuple[_ForeignTableKind, str] | None:
+    def find_table_kind(folder: str) -> tuple[_ForeignTableKind, str] | None:
         if folder != ctx.prefix and is_hidden(ctx.prefix[len(folder) :].rstrip("/")):
             return None  # the other format's tools do not look there
         try:
@@ -56,7 +56,7 @@ def refuse_foreign_write(ctx: CommitContext) -> None:
             return None
         return None if kind is None else (kind, folder)
 
-    for found in ctx.runner.map(look, iter_folders_above(ctx.prefix)):
+    for found in ctx.runner.map(find_table_kind, iter_folders_above(ctx.prefix)):
         if found is not None:
             kind, folder = found
             raise InvalidRequestError(

@@ -140,7 +140,7 @@ class UnitExecution:
         self._function = function
         self._reads = reads
         self._emit_to = emit_to
-        self._measured_reads = MeasuredReads(database, self._reading)
+        self._measured_reads = MeasuredReads(database, self._time_read)
         self._tables = TableCache(self._measured_reads)
         self._ahead = _NOTHING_AHEAD
         self._exclusive = 0  # units that lock exclusively what they read
@@ -225,7 +225,7 @@ class UnitExecution:
             exclusive = locked or self._exclusive > 0
             self._exclusive = max(0, self._exclusive - 1)
             with self.database.begin_locked_transaction() as transaction:
-                measured = MeasuredReads(transaction, self._reading)
+                measured = MeasuredReads(transaction, self._time_read)
                 tables = self._tables.with_reader(UnlockedReads(measured)).get
                 cells = CellTransaction(LockedReads(measured, exclusive=exclusive), tables, most)
                 yield cells, lambda commit, following: self._measure_commit(lambda: transaction.apply(commit))
@@ -255,7 +255,7 @@ class UnitExecution:
             self.statistics.commit_s += clock.elapsed_s() - before_s
 
     @contextmanager
-    def _reading(self) -> Iterator[None]:
+    def _time_read(self) -> Iterator[None]:
         """Note how long reads take. No alarm breaks off this block, which would make the connection unusable."""
         clock = self.environment.clock
         before_s = clock.elapsed_s()
@@ -424,20 +424,20 @@ class MeasuredReads:
 
     def __init__(self, inner: Any, reading: Callable[[], AbstractContextManager[None]]) -> None:
         self._inner = inner
-        self._reading = reading
+        self._time_read = reading
 
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
-        with self._reading():
+        with self._time_read():
             found: dict[bytes, Record] = self._inner.get_many(keys)
         return found
 
     def read(self, keys: Collection[bytes], *, exclusive: bool) -> dict[bytes, Record]:
-        with self._reading():
+        with self._time_read():
             found: dict[bytes, Record] = self._inner.read(keys, exclusive=exclusive)
         return found
 
     def scan(self, start: bytes, end: bytes, limit: int, *guards: Collection[bytes]) -> ScanPage:
-        with self._reading():
+        with self._time_read():
             page: ScanPage = self._inner.scan(start, end, limit, *guards)
         return page
 

@@ -196,7 +196,7 @@ def begin_job(
         began_s=environment.clock.now_s(),
     )
 
-    def begin(transaction: Transaction) -> Job:
+    def insert_or_read_job(transaction: Transaction) -> Job:
         found = _find_job_record(transaction, name)
         if found is not None and (found.is_input_fixed or _different_job_error(found, new, number) is None):
             return found
@@ -208,7 +208,7 @@ def begin_job(
             transaction.put(progress_key(new.id, shard), start)
         return new
 
-    job = _transact_durably(database, begin, environment, name, _is_record_kept)
+    job = _transact_durably(database, insert_or_read_job, environment, name, _is_record_kept)
     error = _different_job_error(job, new, number)
     if error is not None:
         raise error
@@ -226,7 +226,7 @@ def record_job_input(database: Backend, job: Job, job_input: JobInput, environme
         UnavailableError: the database went away, or loses what it has committed. Repeat later.
     """
 
-    def fix(transaction: Transaction) -> Job:
+    def set_input(transaction: Transaction) -> Job:
         found = _find_job_record(transaction, job.name)
         if found is None or found.id != job.id:
             raise FencedError(GONE, job=job.name)
@@ -236,7 +236,7 @@ def record_job_input(database: Backend, job: Job, job_input: JobInput, environme
         return found
 
     if not job.is_input_fixed:
-        job = _transact_durably(database, fix, environment, job.name, _is_record_kept)
+        job = _transact_durably(database, set_input, environment, job.name, _is_record_kept)
     if job.digest != job_input.digest:
         raise changed_input_error(job, given=job_input.units)
     return job
@@ -309,7 +309,7 @@ def end_job(
     """
     ended_s = environment.clock.now_s()
 
-    def end(transaction: Transaction) -> Job:
+    def mark_ended(transaction: Transaction) -> Job:
         found = _find_job_record(transaction, job.name)
         if found is None or found.id != job.id:
             raise ConflictError(GONE if work is None else GONE_FROM_LIST, job=job.name)
@@ -321,7 +321,7 @@ def end_job(
         _delete_progress(transaction, job)
         return ended
 
-    return _transact_durably(database, end, environment, job.name, _is_record_kept)
+    return _transact_durably(database, mark_ended, environment, job.name, _is_record_kept)
 
 
 def _require_all_units_done(transaction: Transaction, job: Job, work: WorkList | None) -> None:
@@ -358,20 +358,20 @@ def record_run_failure(database: Backend, job: Job, run: str, environment: Envir
         UnavailableError: the database went away, or loses what it has committed. Repeat later.
     """
 
-    def is_over(found: Job | None) -> bool:
+    def is_job_over(found: Job | None) -> bool:
         # Without the records of the progress, nothing takes effect either.
         return found is None or found.id != job.id or found.is_finished or run in found.ended_runs
 
-    def end(transaction: Transaction) -> None:
+    def record_failure(transaction: Transaction) -> None:
         found = _find_job_record(transaction, job.name)
-        if found is None or is_over(found):
+        if found is None or is_job_over(found):
             return
         runs = (*found.ended_runs, run)[-_MOST_RUNS:]
         transaction.put(job_key(job.name), replace(found, ended_runs=runs).to_bytes())
         for shard in range(job.shards):
             transaction.add(progress_key(job.id, shard), 0)  # gives it another version, and reads nothing
 
-    _transact_durably(database, end, environment, job.name, lambda _ended, found: is_over(found))
+    _transact_durably(database, record_failure, environment, job.name, lambda _ended, found: is_job_over(found))
 
 
 def require_running_run(job: Job, run: str) -> None:
@@ -430,7 +430,7 @@ def list_jobs(database: SnapshotReader) -> list[Job]:
     return [Job.of(key, record) for key, record in read_records(database, JOB, JOB + b"\xff")]
 
 
-def read_progress(database: SnapshotReader, job: Job) -> list[TaskProgress]:
+def read_task_progress(database: SnapshotReader, job: Job) -> list[TaskProgress]:
     """Return the progress of each task of a job that is not finished.
 
     For a work list, it has the number of units that each worker has done.
@@ -456,7 +456,7 @@ def forget_job(database: Backend, name: str, environment: Environment) -> None:
 
     seen: set[int] = set()
 
-    def forget(transaction: Transaction) -> None:
+    def delete_job(transaction: Transaction) -> None:
         job = _find_job_record(transaction, name)
         if job is None and not seen:
             raise _missing_job_error(database, name)
@@ -466,19 +466,21 @@ def forget_job(database: Backend, name: str, environment: Environment) -> None:
         transaction.delete(job_key(name))
         _delete_progress(transaction, job)
 
-    _transact_durably(database, forget, environment, name, lambda _done, found: found is None or found.id not in seen)
+    _transact_durably(
+        database, delete_job, environment, name, lambda _done, found: found is None or found.id not in seen
+    )
 
 
 def delete_job_without_input(database: Backend, job: Job, environment: Environment) -> None:
     """Delete the records of a job whose rows were refused, unless another driver has fixed its input meanwhile."""
 
-    def drop(transaction: Transaction) -> None:
+    def delete_if_without_input(transaction: Transaction) -> None:
         found = _find_job_record(transaction, job.name)
         if found is not None and found.id == job.id and not found.is_input_fixed:
             transaction.delete(job_key(job.name))
             _delete_progress(transaction, found)
 
-    run_transaction(database, drop, environment)
+    run_transaction(database, delete_if_without_input, environment)
 
 
 def _delete_progress(transaction: Transaction, job: Job) -> None:

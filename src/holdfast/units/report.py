@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from holdfast.errors import MALFORMED, CorruptDataError
 from holdfast.transactions.base import Backend, SnapshotReader
-from holdfast.units.jobs import Job, find_job, read_progress
+from holdfast.units.jobs import Job, find_job, read_task_progress
 from holdfast.units.progress import Statistics, TaskProgress
 from holdfast.wording import format_count
 
@@ -204,7 +204,7 @@ def find_job_state(reader: SnapshotReader, name: str) -> JobState:
 def read_job_state(reader: SnapshotReader, job: Job) -> JobState:
     """Read the state of a job whose record was read from the same snapshot."""
     if not job.is_finished:
-        return JobState(job, read_progress(reader, job))
+        return JobState(job, read_task_progress(reader, job))
     return JobState(job, report=JobReport.of(job.report))
 
 

@@ -136,11 +136,11 @@ class ProgressRecord:
         """
         key = job_key(self._job.name)
         found = self._database.get_many([self.key, key] if self._run else [self.key])
-        self.see(found.get(self.key))
+        self.update_from_record(found.get(self.key))
         if key in found:
             require_running_run(Job.of(key, found[key]), self._run)
 
-    def see(self, record: Record | None) -> None:
+    def update_from_record(self, record: Record | None) -> None:
         """Replace this attempt's knowledge of the progress by a record that was just read.
 
         Raises:
@@ -196,7 +196,7 @@ class ProgressRecord:
         Raises: like `see`.
         """
         before = self._version
-        self.see(record)
+        self.update_from_record(record)
         return self.progress.is_finished and self._version == before
 
 
@@ -220,7 +220,7 @@ class TaskLedger(ProgressRecord):
             return Commit(reads={self.key: self._version})
         return self.propose(self._progress_after(done, deferred), len(done))
 
-    def see(self, record: Record | None) -> None:
+    def update_from_record(self, record: Record | None) -> None:
         """Replace this attempt's knowledge of the progress by a record that was just read.
 
         Raises:
@@ -228,7 +228,7 @@ class TaskLedger(ProgressRecord):
             ConflictError: the database has lost what it had committed, so units that were done have to run again.
         """
         known = self.progress
-        super().see(record)
+        super().update_from_record(record)
         found = self.progress
         again = set(found.deferred).difference(known.deferred)
         if (

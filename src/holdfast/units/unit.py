@@ -243,7 +243,7 @@ class UnitTransaction(CellAccessMethods):
         if work is None:
             raise InvalidRequestError("the job has no work list: pass emit_to='name of the list'")
         records = list(encode_new_items(work, items))  # all or none: the function may catch the error of an item
-        cells.require(work.definition_key, work.version)
+        cells.require_version(work.definition_key, work.version)
         for key, encoded in records:
             cells.put_record(key, encoded)
 

@@ -209,12 +209,12 @@ class UnitLoop:
             InvalidRequestError: a unit's function failed. Those before it have taken effect.
         """
 
-        def change(done: int) -> Commit:
+        def make_ledger_change(done: int) -> Commit:
             self.measure()
             return self._ledger.change(units[:done], self.deferred.keys())
 
         attempt = self.retry_while_unavailable(
-            lambda: self._execution.run_group(units, change, locked=locked, following=following)
+            lambda: self._execution.run_group(units, make_ledger_change, locked=locked, following=following)
         )
         if attempt.done:
             self._unknown = 0

@@ -146,14 +146,14 @@ def _iter_views(
     seen: deque[tuple[float, int]] = deque(maxlen=_RATE_VIEWS)  # when so many units were done
     job_id: int | None = None
 
-    def read() -> View:
+    def read_view() -> View:
         with database.snapshot() as snapshot:
             state = None if job is None else _read_job_state(snapshot, job, job_id)
             return replace(summarize_column(snapshot, table, column, top), state=state)
 
     while True:
         before_s = clock.elapsed_s()
-        view = retry_while_unavailable(read, _PATIENCE_S, database.environment, Statistics())
+        view = retry_while_unavailable(read_view, _PATIENCE_S, database.environment, Statistics())
         now_s = clock.elapsed_s()
         if view.state is not None:
             job_id = view.state.job.id

@@ -208,13 +208,13 @@ def create_work_list(database: Backend, name: str, environment: Environment, *, 
     key = _definition_key(name)
     list_id = new_table_id(environment.ids)
 
-    def create(transaction: Transaction) -> bool:
+    def insert_definition(transaction: Transaction) -> bool:
         if transaction.get(key) is not None:
             return False
         transaction.insert(key, json.dumps({"id": list_id}).encode())
         return True
 
-    if not run_transaction(database, create, environment) and not exist_ok:
+    if not run_transaction(database, insert_definition, environment) and not exist_ok:
         raise ConflictError("the work list exists: choose another name, or pass exist_ok=True", list=name)
     return find_work_list(database, name)
 
@@ -255,19 +255,19 @@ def drop_work_list(database: Backend, name: str, environment: Environment) -> No
     """
     found = find_work_list(database, name)
 
-    def is_there(reader: Backend | Transaction) -> bool:
+    def is_list_there(reader: Backend | Transaction) -> bool:
         record = reader.get_many([found.definition_key]).get(found.definition_key)
         return record is not None and record.version == found.version
 
-    def drop(transaction: Transaction) -> None:
-        if not is_there(transaction):
+    def delete_definition(transaction: Transaction) -> None:
+        if not is_list_there(transaction):
             raise NotFoundError("the work list was dropped meanwhile", list=name)
         transaction.delete(found.definition_key)
         transaction.put(dropped_mark_key(found.id), b"")
 
-    run_transaction(database, drop, environment)
+    run_transaction(database, delete_definition, environment)
     delete_dropped_tables(database)
-    if is_there(database):
+    if is_list_there(database):
         raise ConflictError("the database has lost the drop, perhaps in a failover: drop it again", list=name)
 
 

@@ -20,7 +20,7 @@ from holdfast_checker.committers.cluster import (
 from holdfast_checker.committers.cluster import AttemptState as Doing
 from holdfast_checker.committers.output import DESTINATION, HOME, FileOrigin, file_bytes
 from holdfast_checker.committers.properties import RULES, ShownAttempt, visible_attempts
-from holdfast_checker.committers.sandbox import StoreSandbox, StoresCopy
+from holdfast_checker.committers.sandbox import CopiedStores, StoreSandbox
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import View
 from holdfast_checker.simulated.store import StoreResource
@@ -62,7 +62,7 @@ def test_a_driver_that_gives_up_does_not_hide_that_another_commits() -> None:
     assert way.reply.value is None
 
 
-def _empty(mode: SaveMode) -> tuple[StoreSandbox, StoresCopy]:
+def _empty(mode: SaveMode) -> tuple[StoreSandbox, CopiedStores]:
     store = StoreResource(DESTINATION, time_of=lambda actor: 0.0)
     setting = CommitterSetting(
         name="empty",

@@ -41,7 +41,7 @@ def test_what_runs_on_an_object_store_and_on_a_disk() -> None:
 @pytest.mark.parametrize("name", ["manifest", "file-v1", "file-v2"])
 def test_what_renames_never_runs_without_rename(name: str) -> None:
     """Scenario 63; paper 002: the store does not meet the rename requirements, consistent or not."""
-    assert " rename, which the store does not offer" in COMMITTERS[name].why_unfit(S3, UNFENCED)
+    assert " rename, which the store does not offer" in COMMITTERS[name].explain_misfit(S3, UNFENCED)
 
 
 class Unconditional(MemoryStore):

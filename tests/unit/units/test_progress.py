@@ -30,7 +30,7 @@ from holdfast.units.jobs import (
     end_job,
     find_job,
     forget_job,
-    read_progress,
+    read_task_progress,
     record_job_input,
     record_run_failure,
 )
@@ -319,7 +319,7 @@ def test_statistics_of_several_attempts_add_up() -> None:
         with pytest.raises(Death):
             world.task(count, UnitSettings(group=2), database=_dying(world, done)).run(units(_KEYS))
     world.run(count, _KEYS, UnitSettings(group=2))
-    total = read_progress(world.inner, world.job)[0].statistics
+    total = read_task_progress(world.inner, world.job)[0].statistics
     assert (total.units, total.groups) == (6, 3)
     assert total.skipped >= 4
 
@@ -410,7 +410,7 @@ def test_of_two_drivers_with_different_parallelism_the_second_one_goes_on() -> N
 
 def test_the_progress_of_many_tasks_is_read_page_by_page() -> None:
     world = UnitWorld(shards=1100)
-    assert len(read_progress(world.inner, world.job)) == 1100
+    assert len(read_task_progress(world.inner, world.job)) == 1100
 
 
 # --- the record at every moment ---------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from holdfast.records.row_keys import Row
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit, Committed
 from holdfast.transactions.memory import MemoryBackend
-from holdfast.units.jobs import WORK_LIST, begin_job, read_progress
+from holdfast.units.jobs import WORK_LIST, begin_job, read_task_progress
 from holdfast.units.progress import Statistics
 from holdfast.units.shard_task import ProgressRecord, TaskLedger
 from holdfast.units.unit import Unit, UnitSettings
@@ -88,7 +88,7 @@ def test_the_record_of_a_worker_has_the_figures_of_all_attempts() -> None:
     second.load()
 
     def recorded() -> tuple[int, bool]:
-        [found] = read_progress(db, job)
+        [found] = read_task_progress(db, job)
         return found.statistics.conflicts, found.is_finished
 
     twins[0].conflicts = 5

@@ -20,7 +20,7 @@ from holdfast.records.keys import cells_range
 from holdfast.runtime import Alarm, Environment, SeededRandom
 from holdfast.transactions.base import Commit
 from holdfast.units.execution import UnitExecution
-from holdfast.units.jobs import WORK_LIST, begin_job, end_job, forget_job, read_progress
+from holdfast.units.jobs import WORK_LIST, begin_job, end_job, forget_job, read_task_progress
 from holdfast.units.report import JobReport, poll
 from holdfast.units.unit import Unit, UnitSettings
 from holdfast.units.watch import TopRow, View, summarize_column, watch
@@ -231,7 +231,7 @@ def test_the_last_rate_is_that_of_the_report_also_after_a_resume() -> None:
         step()
     environment = job.db.environment
     assert job.job is not None
-    report = JobReport.of_progress(job.job, read_progress(job.db.backend, job.job), 2.0)
+    report = JobReport.of_progress(job.job, read_task_progress(job.db.backend, job.job), 2.0)
     finish(job.db.backend, job.job)
     end_job(job.db.backend, job.job, {**report.to_json(), "earlier": 20}, environment)
     (view,) = watch(job.db, TABLE, job="count")
@@ -430,7 +430,7 @@ def test_views_of_a_work_list() -> None:
     assert [view.sum for view in views] == [WORDS * view.done for view in views]
     assert len({view.done for view in views}) > 3
     assert {(view.share, view.ends_in_s) for view in views} == {(None, None)}
-    report = JobReport.of_progress(job, read_progress(db.backend, job), 1.0)
+    report = JobReport.of_progress(job, read_task_progress(db.backend, job), 1.0)
     end_job(db.backend, job, report.to_json(), db.environment)
     last = next(watch(db, TABLE, job="walk"))
     assert (last.done, last.sum, last.share, last.is_final) == (99, 990, 1.0, True)

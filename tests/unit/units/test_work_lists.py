@@ -13,7 +13,7 @@ from holdfast.records.batches import read_records
 from holdfast.runtime import Alarm
 from holdfast.transactions.base import Commit, Outcome, ScanPage
 from holdfast.units.execution import UnitExecution
-from holdfast.units.jobs import end_job, forget_job, job_key, read_progress
+from holdfast.units.jobs import end_job, forget_job, job_key, read_task_progress
 from holdfast.units.progress import LIST_DROPPED, unit_counts_range
 from holdfast.units.shard_task import ShardTask
 from holdfast.units.unit import UnitSettings
@@ -64,7 +64,7 @@ def test_one_fault_anywhere(fault: str, group: int) -> None:
         attempts.append(world.worker(0, group, limited(Shaky(world.inner))).run())
         world.judge()
         assert sum(world.clock.waits) < LEASE_S, "nobody has waited for a lease"
-        [progress] = read_progress(world.inner, world.job)
+        [progress] = read_task_progress(world.inner, world.job)
         assert progress.is_finished
         if not fault.startswith("dies"):
             recorded = progress.statistics
@@ -134,7 +134,7 @@ def test_a_worker_writes_nothing_after_it_has_made_its_end_durable() -> None:
 def test_the_record_of_a_worker_has_its_running_time() -> None:
     world = WorkWorld()
     found = world.worker().run()
-    [progress] = read_progress(world.inner, world.job)
+    [progress] = read_task_progress(world.inner, world.job)
     assert progress.statistics.run_s == pytest.approx(found.run_s, abs=1e-6) != 0
 
 
@@ -347,7 +347,7 @@ def test_a_list_that_is_dropped_between_two_claims_is_not_at_its_end() -> None:
 
     with pytest.raises(FencedError, match=LIST_DROPPED):
         world.worker(0, 1, limited(Shaky(world.inner, after=drop))).run()
-    assert not read_progress(world.inner, world.job)[0].is_finished
+    assert not read_task_progress(world.inner, world.job)[0].is_finished
 
 
 @pytest.mark.parametrize("name", ["list", "another"], ids=["and made again", "only dropped"])
@@ -445,7 +445,7 @@ def test_the_figures_of_a_worker_are_recorded_while_it_works() -> None:
     seen: list[int] = []
 
     def work(txn: Any, key: int, value: object) -> None:
-        [progress] = read_progress(world.inner, world.job)
+        [progress] = read_task_progress(world.inner, world.job)
         seen.append(progress.statistics.units)
         world.clock.sleep(LEASE_S / 8)
         if key < 3:

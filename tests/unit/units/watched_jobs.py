@@ -11,7 +11,7 @@ from holdfast.runtime import Alarm, Environment, SeededRandom
 from holdfast.transactions.memory import MemoryBackend
 from holdfast.units.execution import UnitExecution
 from holdfast.units.job_input import JobInput, digest_task_units
-from holdfast.units.jobs import MAP, Job, begin_job, end_job, read_progress
+from holdfast.units.jobs import MAP, Job, begin_job, end_job, read_task_progress
 from holdfast.units.progress import Statistics
 from holdfast.units.report import JobReport
 from holdfast.units.shard_task import ShardTask
@@ -104,7 +104,7 @@ class WatchedJob:
     def end(self) -> None:
         """Record that the job is finished."""
         job = self.job or self.begin()
-        progress = read_progress(self.db.backend, job)
+        progress = read_task_progress(self.db.backend, job)
         seconds = self.db.environment.clock.now_s() - job.began_s
         report = JobReport.of_progress(job, progress, seconds)
         end_job(self.db.backend, job, report.to_json(), self.db.environment)

@@ -8,7 +8,7 @@ from holdfast.records.batches import read_records
 from holdfast.runtime import Alarm, Repeat
 from holdfast.transactions.base import Backend
 from holdfast.units.execution import UnitExecution
-from holdfast.units.jobs import WORK_LIST, begin_job, read_progress
+from holdfast.units.jobs import WORK_LIST, begin_job, read_task_progress
 from holdfast.units.unit import UnitFunction, UnitSettings
 from holdfast.units.work_list import WorkClaim, WorkList, claim_items, find_work_list, open_work_list
 from holdfast.units.work_task import WorkTask
@@ -72,7 +72,7 @@ class WorkWorld(UnitWorld):
         """Check that each item has run once, and that nothing is left."""
         assert self.cells == {(("seen", key), "value"): 1 for key in range(ITEMS)} | {("count", "value"): ITEMS}
         assert not list(read_records(self.inner, *self.list.range)), "no item waits, and no claim is left"
-        progress = read_progress(self.inner, self.job)
+        progress = read_task_progress(self.inner, self.job)
         assert sum(one.done for one in progress) == ITEMS
 
 

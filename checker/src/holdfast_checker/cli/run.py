@@ -120,12 +120,12 @@ def _defer_first_interrupt() -> Iterator[Callable[[], bool]]:
     """Record the first Ctrl-C without stopping, so that results can be shown; let the second one end the command."""
     asked = False
 
-    def note(number: int, frame: FrameType | None) -> None:
+    def note_interrupt(number: int, frame: FrameType | None) -> None:
         nonlocal asked
         asked = True
         signal.signal(signal.SIGINT, before)
 
-    before = signal.signal(signal.SIGINT, note)
+    before = signal.signal(signal.SIGINT, note_interrupt)
     try:
         yield lambda: asked
     finally:

@@ -183,7 +183,7 @@ class CommitterSetting(CommitterScene):
     def context(self, port: Port, home: str = HOME) -> CommitContext:
         """Build the `CommitContext` of a simulated process: handles on the stores, simulated time, and its own ids."""
 
-        def place(name: str, prefix: str) -> Place:
+        def make_place(name: str, prefix: str) -> Place:
             store = SimulatedStore(port, name, self.capabilities[name])
             return Place(store=store, prefix=prefix, url=f"memory://{name}/{prefix}")
 
@@ -193,7 +193,7 @@ class CommitterSetting(CommitterScene):
             store=store,
             prefix=home,
             url=f"memory://{DESTINATION}/{home}",
-            staging=StagingPlaces(scratch=place("scratch", f"{port.name}/"), shared=place("shared", ""))
+            staging=StagingPlaces(scratch=make_place("scratch", f"{port.name}/"), shared=make_place("shared", ""))
             if staging
             else None,
             settings=self.settings,

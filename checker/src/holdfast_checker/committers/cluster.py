@@ -124,29 +124,33 @@ class Cluster:
     def footprint(self, call: Call) -> Footprint:
         """Return the accesses of a call, for partial-order reduction: calls about different tasks are independent."""
 
-        def access(key: str, *, writes: bool = False) -> Access:
+        def make_access(key: str, *, writes: bool = False) -> Access:
             return Access(CLUSTER, key, writes=writes)
 
         tasks = [f"task {task}" for task in range(self._tasks)]
         operation = call.operation
         if operation in ("begin", "may_commit", "report", "fail"):
-            return frozenset({access(f"task {call.args[0]}", writes=True), access("job")})
+            return frozenset({make_access(f"task {call.args[0]}", writes=True), make_access("job")})
         if operation in ("post_job", "cancel"):
-            return frozenset({access("job", writes=True)})
+            return frozenset({make_access("job", writes=True)})
         if operation == "await_tasks":
-            return frozenset({access("job", writes=True), *(access(task) for task in tasks)})
+            return frozenset({make_access("job", writes=True), *(make_access(task) for task in tasks)})
         if operation == "lose":
-            return frozenset(access(task, writes=True) for task in tasks)
+            return frozenset(make_access(task, writes=True) for task in tasks)
         if operation in ("take_over", "take_for_dead"):  # a second driver and recovery block each other
             takes_over = operation == "take_over"  # a second driver also begins to commit
             return frozenset(
-                {access("job", writes=takes_over), access("driver", writes=True), *(access(task) for task in tasks)}
+                {
+                    make_access("job", writes=takes_over),
+                    make_access("driver", writes=True),
+                    *(make_access(task) for task in tasks),
+                }
             )
         if operation == "await_end":
-            return frozenset({access("job"), access("driver"), access("told")})
+            return frozenset({make_access("job"), make_access("driver"), make_access("told")})
         if operation == "offer":
-            return frozenset({access(f"offer {cast('CommitAnnouncement', call.args[0]).job}", writes=True)})
-        return frozenset({access("told", writes=True)})
+            return frozenset({make_access(f"offer {cast('CommitAnnouncement', call.args[0]).job}", writes=True)})
+        return frozenset({make_access("told", writes=True)})
 
     def waits_for(self, state: object, call: Call) -> tuple[str, frozenset[Fault]] | None:
         now = cast("ClusterState", state)

@@ -43,7 +43,7 @@ from holdfast_checker.committers.output import (
     make_chosen_file_name,
     visible_in_image,
 )
-from holdfast_checker.committers.sandbox import StoreSandbox, StoresCopy, cluster_state
+from holdfast_checker.committers.sandbox import CopiedStores, StoreSandbox, cluster_state
 from holdfast_checker.kernel.world import View
 from holdfast_checker.simulated.memory import StoreSnapshot
 
@@ -154,7 +154,7 @@ class AllowedFiles:
 
 
 def allowed_files_after(old: Shown, ledger: DecisionLedger, submissions: Mapping[str, JobSubmission]) -> AllowedFiles:
-    """Return what a plain listing may show, given a ledger's decisions and which of them are marked visible or done."""
+    """Return which files a tool that only lists may see, given the decisions and how far each was carried out."""
     found = AllowedFiles({path: frozenset({origin}) for path, origin in old.items()})
     found.reasons.update(dict.fromkeys(old, "no decision replaces it"))
     for one in ledger.decisions:
@@ -251,11 +251,11 @@ def judge_destination_against_log(sandbox: StoreSandbox, view: View) -> str:
     reported = tuple(None if one is None else one[0] for one in cluster.accepted)
     ledger = ledger_of_store(view, DESTINATION)
 
-    def judge() -> str:
+    def judge_store_and_read() -> str:
         words = _judge_store_against_log(sandbox, image, ledger, submissions_by_job(sandbox, cluster, ledger))
         return words or _judge_read(sandbox, sandbox.copy(view).context(), ledger, cluster)
 
-    return sandbox.get_cached_verdict((looked_at, ledger, reported, cluster.offers), judge) or ""
+    return sandbox.get_cached_verdict((looked_at, ledger, reported, cluster.offers), judge_store_and_read) or ""
 
 
 def _judge_store_against_log(
@@ -378,7 +378,7 @@ def judge_final_files(sandbox: StoreSandbox, view: View) -> str:
     )
 
 
-def _judge_commit_after_recovery(copy: StoresCopy, before: Shown) -> str:
+def _judge_commit_after_recovery(copy: CopiedStores, before: Shown) -> str:
     """Commit another job, and describe what goes wrong; empty if nothing does."""
     try:
         path = copy.append_file()

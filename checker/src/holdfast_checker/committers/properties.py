@@ -30,7 +30,7 @@ from holdfast_checker.committers.output import (
     files_of_job,
     visible_files,
 )
-from holdfast_checker.committers.sandbox import BystanderJob, StoreSandbox, StoresCopy, cluster_state
+from holdfast_checker.committers.sandbox import BystanderJob, CopiedStores, StoreSandbox, cluster_state
 from holdfast_checker.framework.scene_files import Judges, read_rules
 from holdfast_checker.framework.subject import Rule
 from holdfast_checker.kernel.world import View
@@ -219,7 +219,7 @@ def _judge_untouched_bystanders(sandbox: StoreSandbox, view: View) -> str | None
     return next((broke for one in sandbox.bystanders if (broke := _judge_bystander(copy, sandbox, one))), None)
 
 
-def _judge_bystander(copy: StoresCopy, sandbox: StoreSandbox, bystander: BystanderJob) -> str | None:
+def _judge_bystander(copy: CopiedStores, sandbox: StoreSandbox, bystander: BystanderJob) -> str | None:
     ctx = copy.context(bystander.home)
     try:
         sandbox.setting.committer.commit_job(ctx, bystander.job, [bystander.commit], 1)
@@ -329,7 +329,7 @@ def _judge_repeatability(sandbox: StoreSandbox, view: View) -> str | None:
     return None
 
 
-def _log_has_trimmed_decisions(view: View, settled: StoresCopy, base_seq: int) -> bool:
+def _log_has_trimmed_decisions(view: View, settled: CopiedStores, base_seq: int) -> bool:
     """Check whether the log has trimmed a decision that was made after the job started."""
     kept = settled.stores[DESTINATION].take_snapshot().objects
     keys = {HOME + layout.log_entry_path(one.seq): one for one in ledger_of_store(view, DESTINATION).decisions}

@@ -43,7 +43,7 @@ class BystanderJob:
 
 
 @dataclass(frozen=True, slots=True)
-class StoresCopy:
+class CopiedStores:
     """Copies of all stores of a world in one state, on which a property can run recovery, commits and aborts.
 
     Attributes:
@@ -158,7 +158,7 @@ class StoreSandbox(VerdictCache):
         self.setting = setting
         self.bystanders = tuple(bystanders)
         self._resources = resources
-        self._settled: dict[Hashable, StoresCopy] = {}
+        self._settled: dict[Hashable, CopiedStores] = {}
 
     @property
     def keeps_log(self) -> bool:
@@ -174,23 +174,23 @@ class StoreSandbox(VerdictCache):
         """Return the contents of a store at the start of every execution."""
         return self._resources[name].initial_state()
 
-    def copy(self, view: View) -> StoresCopy:
+    def copy(self, view: View) -> CopiedStores:
         """Copy all stores of a world in one of its states."""
         return self.copy_states({name: view.states[name] for name in self._resources})
 
-    def copy_states(self, states: Mapping[str, object], first_token: int = 0xF000_0000_0000) -> StoresCopy:
+    def copy_states(self, states: Mapping[str, object], first_token: int = 0xF000_0000_0000) -> CopiedStores:
         """Create copies of stores from their states, by name; new ids on the copies start at `first_token`."""
         clock, ids = ManualClock(FINALLY_S), CountingIds(first_token)
         stores = {name: one.create_copy(states[name], clock, ids) for name, one in self._resources.items()}
-        return StoresCopy(stores, self.setting, ids)
+        return CopiedStores(stores, self.setting, ids)
 
-    def duplicate_copied_stores(self, settled: StoresCopy) -> StoresCopy:
+    def duplicate_copied_stores(self, settled: CopiedStores) -> CopiedStores:
         """Duplicate copies of stores, so that further steps do not change the given ones."""
         return self.copy_states(
             {name: store.take_snapshot() for name, store in settled.stores.items()}, settled.ids.last
         )
 
-    def copy_after_recovery(self, view: View) -> StoresCopy:
+    def copy_after_recovery(self, view: View) -> CopiedStores:
         """Copy the stores of a state, run recovery until it finds nothing to do, and return the result.
 
         The result is cached: call `duplicate_copied_stores` before changing it."""

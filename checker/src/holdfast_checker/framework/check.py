@@ -173,11 +173,11 @@ class Check:
         world = self._build_world(scene, tracker)
         stops = self._make_stop_condition(world)
 
-        def until(now: RandomHistories) -> bool:
+        def is_over(now: RandomHistories) -> bool:
             self._progress(scene.name, f"{now.histories:,} histories{self._progress_text(now)}")
             return stops(now) or (only is None and now.next % _HISTORIES_EACH == 0)
 
-        for name, one in run_random_histories(world, walks, budget=budget, until=until).findings.items():
+        for name, one in run_random_histories(world, walks, budget=budget, until=is_over).findings.items():
             self.violations.setdefault(name, Violation(scene=scene, counterexample=one, history=walks.numbers[name]))
 
     def shrink(self, violation: Violation) -> Violation:

@@ -45,7 +45,7 @@ _READERS: Mapping[Any, Callable[[str], object]] = {
 
 
 class SceneFields(dict[str, str]):
-    """The fields of one section of a scene file; `take_fields` removes what it returns, so that the actors remain."""
+    """The fields of one section of a scene file. `take_fields` removes what it returns; the rest declares actors."""
 
     def take_fields(self, kind: type, **readers: Callable[[str], object]) -> dict[str, Any]:
         """Remove the fields that a dataclass also has, and return their values, converted to its types.

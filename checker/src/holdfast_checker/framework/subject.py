@@ -153,7 +153,7 @@ def properties_of_scene(
 ) -> tuple[Property, ...]:
     """Return the properties to check in the world of a scene, with the one that tracks coverage goals, if any.
 
-    Unexpected exceptions of the code under test are always reported; they need no rule.
+    Unexpected exceptions of the code under test are always reported, whichever properties a scene has.
     """
     names = rules if scene.properties is None else scene.properties
     wanted = [rules[name].bind(context) for name in names if name in rules]

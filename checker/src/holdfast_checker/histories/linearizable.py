@@ -130,7 +130,7 @@ def _find_order(
     expected = [canonical_key(one.value) for one in operations]
     needed = sum(bit for bit, is_sure in zip(bits, sure, strict=True) if is_sure)
 
-    def fits(index: int, answer: object) -> bool:
+    def is_possible(index: int, answer: object) -> bool:
         if operations[index] is free:
             return canonical_key(answer) not in except_for
         return not sure[index] or canonical_key(answer) == expected[index]
@@ -151,7 +151,7 @@ def _find_order(
             continue
         after, answer = model.apply(state, operations[index])
         place = (taken | bits[index], after)
-        if fits(index, answer) and place not in tried:
+        if is_possible(index, answer) and place not in tried:
             tried.add(place)
             if len(tried) > limit:
                 raise _SearchLimitError
@@ -222,19 +222,19 @@ def judge_with_crashes(
         return judge_linearizable(operations, model).words
     count = sum(cast("int", one.args[0]) for one in crashes)
 
-    def likelihood(lost: frozenset[int]) -> tuple[int, int]:
+    def estimate_likelihood(lost: frozenset[int]) -> tuple[int, int]:
         """Return a sort key for sets of undone operations: closest in size to `count` first, then newest."""
         return abs(len(lost) - count), -sum(operations[number].invoked for number in lost)
 
-    def without(lost: frozenset[int]) -> list[Operation]:
+    def drop_operations(lost: frozenset[int]) -> list[Operation]:
         left = (undone(one) if number in lost else one for number, one in enumerate(operations))
         return [one for one in left if one is not None]
 
-    losses = sorted(_possibly_undone_operations(operations, last_crash_position(crashes)), key=likelihood)
-    if any(judge_linearizable(without(lost), model).answer is Linearizability.YES for lost in losses):
+    losses = sorted(_possibly_undone_operations(operations, last_crash_position(crashes)), key=estimate_likelihood)
+    if any(judge_linearizable(drop_operations(lost), model).answer is Linearizability.YES for lost in losses):
         return ""
     those = ", ".join(model.tell(operations[number]) for number in sorted(losses[0])) or "nothing"
-    words = judge_linearizable(without(losses[0]), model).words
+    words = judge_linearizable(drop_operations(losses[0]), model).words
     return f"whichever operations the crash has undone; if it has undone {those}: {words}"
 
 

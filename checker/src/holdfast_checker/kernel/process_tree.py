@@ -106,14 +106,14 @@ class ProcessTrees:
             last = self._reply_if_alone(world, call, self.actors[actor].name)
             return last
 
-        def answer(index: int, call: Call) -> Reply | None:
+        def answer_call(index: int, call: Call) -> Reply | None:
             try:
                 return reply_to(index, call)
             except Exception as error:  # noqa: BLE001  # raised below: the code under test must not catch it
                 trouble.append(error)
                 return None
 
-        port = Port(self.actors[actor].name, actor, answer)
+        port = Port(self.actors[actor].name, actor, answer_call)
         try:
             self.actors[actor].program(port)
         except ProcessStopped:

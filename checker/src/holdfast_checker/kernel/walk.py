@@ -144,7 +144,7 @@ def _draw_history(space: StateSpace, walks: RandomHistories) -> None:
     """Walk through the next history."""
     walker = _RandomHistoryWalker(space, SeededRandom.derive(walks.seed, walks.next))
 
-    def note(broken: tuple[tuple[str, str], ...]) -> None:
+    def note_violations(broken: tuple[tuple[str, str], ...]) -> None:
         for name, broke in broken:
             if name not in walks.findings:
                 walks.findings[name] = Counterexample(space.world.name, name, broke, walker.choices, walker.seed)
@@ -152,13 +152,13 @@ def _draw_history(space: StateSpace, walks: RandomHistories) -> None:
 
     while True:
         if not walker.take_next_step():
-            note(space.violations_at_end(walker.states[-1]))
+            note_violations(space.violations_at_end(walker.states[-1]))
             if not walker.inject_late_fault():
                 break
         step = walker.steps[-1]
         if step.fault is not None:
             walks.faults[step.fault] = walks.faults.get(step.fault, 0) + 1
-        note(space.violations_of_step(walker.states[-2], step))
+        note_violations(space.violations_of_step(walker.states[-2], step))
     walks.ends.add(hash(space.resource_keys(walker.states[-1])))
     walks.next += 1
     walks.histories += 1

@@ -91,7 +91,7 @@ def run_client(setting: NamespaceSetting, script: Script, knows: Sequence[str], 
             unpublished = args[1] if name in PUBLISH[:2] else unpublished
 
 
-def run_collector(setting: NamespaceSetting, rounds: int, elects: bool, port: Port) -> None:
+def collect_garbage(setting: NamespaceSetting, rounds: int, elects: bool, port: Port) -> None:
     """Run a garbage collector process for some rounds, while it is the elected leader.
 
     Args:
@@ -119,6 +119,6 @@ def run_sweeper(setting: NamespaceSetting, port: Port) -> None:
 
 def let_leases_expire(port: Port) -> None:
     """Advance the simulated clock by so much that every lease expires: the program of an actor."""
-    port.call(Call(HISTORY, "invoke", (port.name, "later", ())))
+    port.call(Call(HISTORY, "invoke", (port.name, "expire_leases", ())))
     port.call(Call(CLOCK, "pass"))
     port.call(Call(HISTORY, "end", (port.name, Outcome.OK, None)))

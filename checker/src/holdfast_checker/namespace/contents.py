@@ -138,14 +138,14 @@ def tree_of_records(records: RecordMap, blobs: Mapping[str, bytes]) -> ModelTree
     """Convert the records and blobs of a namespace to the corresponding state of the sequential model."""
     contents = NamespaceContents(records.as_dict())
 
-    def node(inode: Inode) -> ModelNode:
+    def make_node(inode: Inode) -> ModelNode:
         if inode.is_directory:
             return ModelNode(quota=inode.names_quota or 0, owner=inode.owner, mode=inode.mode)
         content = read_extents(contents, blobs, inode.extents).decode()
         return ModelNode(content, inode.writer, owner=inode.owner, mode=inode.mode)
 
     found = contents.paths(contents.inodes[ROOT_KEY])
-    return ModelTree(tuple(sorted(((path, node(inode)) for path, inode in found), key=lambda one: one[0])))
+    return ModelTree(tuple(sorted(((path, make_node(inode)) for path, inode in found), key=lambda one: one[0])))
 
 
 def read_extents(contents: NamespaceContents, blobs: Mapping[str, bytes], extents: Iterable[Extent]) -> bytes:
@@ -155,7 +155,7 @@ def read_extents(contents: NamespaceContents, blobs: Mapping[str, bytes], extent
         KeyError: a blob or a record with its bytes does not exist.
     """
 
-    def blob(extent: Extent) -> bytes:
+    def read_blob(extent: Extent) -> bytes:
         return contents.records[data_key(extent.blob)].value if extent.inline else blobs[f"{FOLDER}{extent.blob}"]
 
-    return b"".join(unframe_blob_range(one.blob, 0, one.length, blob(one)) for one in extents)
+    return b"".join(unframe_blob_range(one.blob, 0, one.length, read_blob(one)) for one in extents)

@@ -370,7 +370,7 @@ def collect(state: MutableModelTree) -> None:
             state.nodes[path] = replace(node, writer="")
 
 
-def later(state: MutableModelTree) -> None:
+def expire_leases(state: MutableModelTree) -> None:
     """Let so much time pass in the model that every lease may expire."""
     state.silent |= {node.writer for node in state.nodes.values() if node.writer}
 
@@ -416,7 +416,7 @@ _OPERATIONS: dict[str, Callable[..., object]] = {
         one.__name__: one
         for one in (mkdirs, create, delete, rename, walk, read, concat, append, set_mode, set_owner, set_quota)
     },
-    **{one.__name__: one for one in (recover, believe, start_upload, upload, complete, abort, collect, later)},
+    **{one.__name__: one for one in (recover, believe, start_upload, upload, complete, abort, collect, expire_leases)},
     "overwrite": partial(create, overwrite=True),
     "create_with_lease": lambda state, path, writer: create(state, path, "", writer=writer),
     "delete_tree": partial(delete, recursive=True),

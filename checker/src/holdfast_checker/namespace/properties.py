@@ -69,13 +69,13 @@ def _judge_linearizability(setting: NamespaceSetting, view: View) -> str | None:
     blobs = {key: one.data for key, one in _blobs_in_store(view).objects.items()}
     final = _reads_of_whole_final_tree(last, decode_contents(view), blobs)
 
-    def judge() -> str | None:
+    def judge_history() -> str | None:
         uploads = tuple((name, split_path(pending.key)) for name, pending in sorted(setting.uploads.items()))
         initial = replace(tree_of_records(setting.start, setting.blobs), uploads=uploads, users=setting.scene.users)
         model = Model(initial=initial, apply=apply_to_model)
         return judge_with_crashes([*operations, *final], crashes, model, _convert_undone_operation) or None
 
-    return setting.get_cached_verdict(canonical_key((operations, crashes, [one.value for one in final])), judge)
+    return setting.get_cached_verdict(canonical_key((operations, crashes, [one.value for one in final])), judge_history)
 
 
 def _convert_undone_operation(operation: Operation) -> Operation | None:
@@ -88,19 +88,19 @@ def _convert_undone_operation(operation: Operation) -> Operation | None:
 def _reads_of_whole_final_tree(last: int, contents: NamespaceContents, blobs: Mapping[str, bytes]) -> list[Operation]:
     """Return reads of the whole tree after the history."""
 
-    def after(name: str, path: str, value: object) -> Operation:
+    def make_late_read(name: str, path: str, value: object) -> Operation:
         return Operation(f"afterwards {name} {path}", name, (path,), last + 1, last + 2, Outcome.OK, value)
 
     root = contents.inodes.get(ROOT_KEY)
     found = sorted(contents.paths(root), key=lambda one: one[0]) if root is not None else []
-    reads = [after("walk", "/", tuple("/" + "/".join(path) for path, _inode in found if path))]
+    reads = [make_late_read("walk", "/", tuple("/" + "/".join(path) for path, _inode in found if path))]
     for path, inode in found:
         if not inode.is_directory:
             try:
                 content: object = read_extents(contents, blobs, inode.extents).decode()
             except KeyError:
                 content = "its bytes are lost"
-            reads.append(after("read", "/" + "/".join(path), content))
+            reads.append(make_late_read("read", "/" + "/".join(path), content))
     return reads
 
 

@@ -113,7 +113,7 @@ def split_passages(history: ReplayedExecution, narrator: Narrator) -> list[Passa
 
     A passage ends when the actor changes, or at a fault.
 
-    The last call becomes a separate passage if earlier calls in its passage matter as well.
+    The last call, which violates the property, gets a passage of its own if its passage has other calls to tell of.
 
     Guarantee: every call is in one passage, in order.
     """

@@ -122,14 +122,14 @@ class DatabaseWords:
         return f"{self.key(key, known)}={value}" if value else self.key(key, known)
 
     def _describe_commit(self, commit: Commit, known: Mapping[bytes, Record]) -> str:
-        def written(verb: str, values: Mapping[bytes, bytes]) -> list[str]:
+        def describe_writes(verb: str, values: Mapping[bytes, bytes]) -> list[str]:
             return [
                 f"{verb} {self._describe_record(key, Record(1, value), known)}" for key, value in sorted(values.items())
             ]
 
         parts = [
-            *written("put", commit.puts),
-            *written("insert", commit.inserts),
+            *describe_writes("put", commit.puts),
+            *describe_writes("insert", commit.inserts),
             *(f"delete {self.key(key, known)}" for key in sorted(commit.deletes)),
             *(f"add {delta} to {self.key(key, known)}" for key, delta in sorted(commit.adds.items())),
             *(f"if {one.count} records are in the range of {self.key(one.guard, known)}" for one in commit.ranges),

@@ -169,7 +169,7 @@ class StoreResource:
     def _run_atomic_call(self, state: StoreSnapshot, call: Call, actor: str) -> tuple[Reply, StoreSnapshot]:
         now = state
 
-        def do(one: Call) -> object:
+        def execute(one: Call) -> object:
             nonlocal now
             reply, now = self.execute_call(now, one, actor)
             if reply.error is not None:
@@ -177,7 +177,7 @@ class StoreResource:
             return reply.value
 
         name, token = cast("tuple[str, str]", call.args)
-        return Reply(self._strokes[name](do, token)), now
+        return Reply(self._strokes[name](execute, token)), now
 
     def _stale_reads(self, state: object, reply: Reply) -> list[Alternative]:
         page = cast("ObjectPage | UploadPage", reply.value)

@@ -145,7 +145,7 @@ def lock_records(port: Port, steps: Sequence[Step]) -> dict[bytes, Record]:
 
 
 def lock_record(port: Port, step: Step) -> Record | None:
-    """Lock the record of a step and return it; if it does not exist, create a placeholder row, which locks its absence.
+    """Lock the record that a step of a commit reads or writes, and return it; if there is none, lock a placeholder row.
 
     Raises:
         UnavailableError: others keep creating and deleting the record.

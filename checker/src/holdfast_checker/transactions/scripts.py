@@ -277,7 +277,7 @@ def _add_in_model(records: _Records, name: str, delta: int) -> bool:
     return True
 
 
-def _check_bound_in_model(records: _Records, name: str, most: int) -> bool:
+def _check_limit_in_model(records: _Records, name: str, most: int) -> bool:
     return records[name][1] <= most
 
 
@@ -296,5 +296,5 @@ _WRITES: dict[str, Callable[..., bool]] = {
     "insert": _insert_in_model,
     "delete": _delete_in_model,
     "add": _add_in_model,
-    "at_most": _check_bound_in_model,
+    "at_most": _check_limit_in_model,
 }

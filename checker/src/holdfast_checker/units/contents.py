@@ -13,7 +13,7 @@ from holdfast.records.keys import cell_key, cells_range, dropped_marks_range, dr
 from holdfast.records.tables import Table, list_tables
 from holdfast.records.values import Value
 from holdfast.transactions.base import Record
-from holdfast.units.jobs import Job, list_jobs, read_progress
+from holdfast.units.jobs import Job, list_jobs, read_task_progress
 from holdfast.units.progress import TaskProgress
 from holdfast.units.work_list import WorkList, decode_claim, list_work_lists
 from holdfast_checker.framework.subject import VerdictCache
@@ -123,7 +123,7 @@ class DecodedUnitsState:
     @cached_property
     def progress(self) -> Mapping[str, tuple[TaskProgress, ...]]:
         """The progress records of all tasks, by job."""
-        return {job.name: tuple(read_progress(self._copy, job)) for job in self.jobs}
+        return {job.name: tuple(read_task_progress(self._copy, job)) for job in self.jobs}
 
     @cached_property
     def jobs(self) -> tuple[Job, ...]:

@@ -259,13 +259,13 @@ def delete(
     key = rows.parse_row(row, row_type)
     database = open_given_database(run, url)
 
-    def remove(cells: CellTransaction) -> list[str]:
+    def delete_cells(cells: CellTransaction) -> list[str]:
         chosen = [name for name in cells.columns(table, key) if column in (None, name)]
         for name in chosen:
             cells.delete(table, key, column=name)
         return chosen
 
-    deleted = database.transact(remove)
+    deleted = database.transact(delete_cells)
     run.out.document({"table": table, "row": rows.row_key_to_json(key), "deleted": deleted})
     run.out.say(f"deleted {format_count(len(deleted), 'cell')}" if deleted else "there was nothing to delete")
     if not deleted and (hint := rows.similar_row_hint(database, table, key)):

@@ -44,7 +44,7 @@ def mkdir(
     created = []
     existing = 0
     for one in paths:
-        with problems.noted(one.url):
+        with problems.collect_errors(one.url):
             if one.namespace.mkdirs(one.path, mode=bits, parents=parents):
                 created.append(one.url)
                 run.out.say(f"created {escape_to_one_line(one.url)}")
@@ -88,7 +88,7 @@ def touch(
     created: list[str] = []
     touched: list[str] = []
     for one in missing:
-        with problems.noted(one.url):
+        with problems.collect_errors(one.url):
             with contextlib.suppress(PathExistsError):  # another program has just created it
                 with one.namespace.create(one.path, parents=False):
                     pass
@@ -97,7 +97,7 @@ def touch(
             if at_ms is not None:
                 one.namespace.set_times(one.path, now_ms, now_ms)
     for item in items:
-        with problems.noted(item.url):
+        with problems.collect_errors(item.url):
             item.namespace.set_times(item.status.path, now_ms, now_ms)
             touched.append(item.url)
     run.out.document({"touched": touched, "created": created, "failed": problems.documents})
@@ -121,13 +121,13 @@ def chmod(run: CommandRun, mode: Annotated[str, argument()], urls: Urls, glob: G
     """
     change = parse_mode(mode)
 
-    def apply(item: NamespaceItem) -> None:
+    def change_permissions(item: NamespaceItem) -> None:
         item.namespace.set_permission(item.status.path, change(item.status.mode, item.status.is_directory))
 
-    def is_late(status: FileStatus) -> bool:
+    def is_changed_after_children(status: FileStatus) -> bool:
         return change(status.mode, True) & _OWNER_LISTS != _OWNER_LISTS
 
-    _change_all_items(run, urls, glob, apply, recursive=recursive, is_late=is_late)
+    _change_all_items(run, urls, glob, change_permissions, recursive=recursive, is_late=is_changed_after_children)
 
 
 @command(ResourceKind.NAMESPACES)
@@ -147,10 +147,10 @@ def chown(
     if not (user or group) or (colon and not group):
         raise click.UsageError("write OWNER, OWNER:GROUP or :GROUP")
 
-    def apply(item: NamespaceItem) -> None:
+    def change_owner(item: NamespaceItem) -> None:
         item.namespace.set_owner(item.status.path, user or None, group or None)
 
-    _change_all_items(run, urls, glob, apply, recursive=recursive)
+    _change_all_items(run, urls, glob, change_owner, recursive=recursive)
 
 
 # --- modes ------------------------------------------------------------------------------------------------------------
@@ -185,12 +185,12 @@ def parse_mode(text: str) -> ModeChange:
         for operator, letters in _ACTION.findall(found[2])
     ]
 
-    def change(mode: int, is_directory: bool) -> int:
+    def change_mode(mode: int, is_directory: bool) -> int:
         for action in actions:
             mode = action.apply(mode, is_directory)
         return mode
 
-    return change
+    return change_mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,14 +248,14 @@ def _change_all_items(
     done = 0
     late: list[NamespaceItem] = []
 
-    def attempt(item: NamespaceItem) -> tuple[NamespaceItem, HoldfastError | None]:
+    def try_to_change(item: NamespaceItem) -> tuple[NamespaceItem, HoldfastError | None]:
         try:
             change(item)
         except HoldfastError as error:
             return item, error
         return item, None
 
-    def note(item: NamespaceItem, error: HoldfastError | None) -> None:
+    def note_result(item: NamespaceItem, error: HoldfastError | None) -> None:
         nonlocal done
         if error is not None:
             problems.add(item.url, error)
@@ -270,20 +270,20 @@ def _change_all_items(
             if not recursive:
                 yield top
                 continue
-            below = walk_tree(top.namespace, top.status.path, failed=problems.below(top.base))
+            below = walk_tree(top.namespace, top.status.path, failed=problems.make_collector(top.base))
             for item in itertools.chain([top], (top.at(status) for _, status in below)):
                 if not item.status.is_directory:
                     yield item
                 elif is_late(item.status):
                     late.append(item)
                 else:
-                    note(*attempt(item))
+                    note_result(*try_to_change(item))
 
     with run.out.waiting("changing") as show:
-        for item, error in ThreadRunner(threads=THREADS).map(attempt, together()):
-            note(item, error)
+        for item, error in ThreadRunner(threads=THREADS).map(try_to_change, together()):
+            note_result(item, error)
         for item in reversed(late):
-            note(*attempt(item))
+            note_result(*try_to_change(item))
     run.out.document({"changed": done, "failed": problems.documents})
     run.out.say(f"changed {format_count(done, 'path')}")
     problems.end(done)

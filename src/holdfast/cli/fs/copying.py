@@ -136,7 +136,7 @@ def _print_files(urls: Sequence[str], run: CommandRun, *, glob: bool) -> None:
     problems = PathErrors(run.out)
     printed = 0
     for item in items:
-        with problems.noted(item.url):
+        with problems.collect_errors(item.url):
             file = item.namespace.open(item.status.path)
             for piece in read_pieces(file.read, file.size, _READERS):
                 run.out.data(piece)

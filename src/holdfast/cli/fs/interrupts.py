@@ -47,7 +47,7 @@ def stop_threads_first() -> Iterator[StopFlag]:
     arrived: list[int] = []
     handlers = _find_signal_handlers()
 
-    def handle(number: int, frame: FrameType | None) -> None:
+    def handle_signal(number: int, frame: FrameType | None) -> None:
         stop.asked = True
         arrived.append(number)
         if len(arrived) > 1:
@@ -61,7 +61,7 @@ def stop_threads_first() -> Iterator[StopFlag]:
         with contextlib.ExitStack() as restoring:
             for number, handler in handlers.items():
                 restoring.callback(signal.signal, number, handler)
-                signal.signal(number, handle)
+                signal.signal(number, handle_signal)
             yield stop
     except Exception:
         end_as_signaled()

@@ -365,12 +365,12 @@ class PathErrors:
         if len(self._errors) <= _MOST_SHOWN:
             self._out.note(f"error: {error}")
 
-    def below(self, base: str) -> Callable[[str, HoldfastError], None]:
+    def make_collector(self, base: str) -> Callable[[str, HoldfastError], None]:
         """Return a function that takes a path below the URL `base` and an error, and reports them; see `add`."""
         return lambda path, error: self.add(base + path, error)
 
     @contextlib.contextmanager
-    def noted(self, where: str) -> Iterator[None]:
+    def collect_errors(self, where: str) -> Iterator[None]:
         """Catch a `HoldfastError` of the block, and report it as an error about the path `where`; see `add`."""
         try:
             yield
@@ -381,7 +381,7 @@ class PathErrors:
         """Yield the files and directories that URLs name, and report URLs that name nothing; see `find_items`."""
         for url in urls:
             found: list[NamespaceItem] = []
-            with self.noted(url):
+            with self.collect_errors(url):
                 found = find_items(run, [url], glob=glob)
             yield from found
 

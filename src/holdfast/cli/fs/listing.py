@@ -57,7 +57,7 @@ def ls(
     directories = [] if itself else [item for item in found if item.status.is_directory]
     titled = not recursive and (len(urls) > 1 or len(found) > 1)
 
-    def show(items: Iterable[NamespaceItem], *, whole: bool) -> None:
+    def show_items(items: Iterable[NamespaceItem], *, whole: bool) -> None:
         """Print files and directories, with their names or with their whole URLs."""
         if by_time or by_size:
             items = sorted(items, key=lambda one: -one.status.mtime_ms if by_time else -one.status.size)
@@ -71,15 +71,15 @@ def ls(
             run.out.say(escape_to_one_line(f"{name.rstrip('/')}/" if item.status.is_directory else name))
 
     if plain:
-        show(plain, whole=True)
+        show_items(plain, whole=True)
     for number, item in enumerate(directories):
         if titled and (number or plain):
             run.out.say("")
         if titled:
             run.out.say(f"{escape_to_one_line(item.url)}:")
-        depth, failed = None if recursive else 1, problems.below(item.base)
+        depth, failed = None if recursive else 1, problems.make_collector(item.base)
         below = walk_tree(item.namespace, item.status.path, max_depth=depth, failed=failed)
-        show((item.at(status) for _, status in below), whole=recursive)
+        show_items((item.at(status) for _, status in below), whole=recursive)
     problems.end(len(found))
 
 
@@ -149,7 +149,7 @@ def find(
     problems = PathErrors(run.out, lines=True)
     tops = find_items(run, urls, glob=glob)
     for top in tops:
-        below = walk_tree(top.namespace, top.status.path, max_depth=max_depth, failed=problems.below(top.base))
+        below = walk_tree(top.namespace, top.status.path, max_depth=max_depth, failed=problems.make_collector(top.base))
         for _, status in itertools.chain([(0, top.status)], below):
             if is_wanted(status):
                 item = top.at(status)
@@ -179,7 +179,7 @@ def stat(run: CommandRun, urls: Urls, glob: Glob) -> None:
     problems = PathErrors(run.out, lines=True)
     shown = 0
     for item in problems.items(run, urls, glob=glob):
-        with problems.noted(item.url):
+        with problems.collect_errors(item.url):
             found = to_document(ITEM, item) | (quota_fields(item) if item.status.is_directory else {})
             run.out.line(found)
             if shown:

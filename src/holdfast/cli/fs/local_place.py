@@ -67,7 +67,7 @@ class LocalPlace:
         except PathNotFoundError:
             return None
 
-    def below(self, path: str, failed: Failed) -> Iterator[FileOrDirectory]:
+    def walk_below(self, path: str, failed: Failed) -> Iterator[FileOrDirectory]:
         """See `NamespacePlace`. A link that leads back to a directory above it is not followed."""
         with _convert_os_errors(path):
             top = os.stat(path)

@@ -37,7 +37,7 @@ def mv(
     problems = PathErrors(run.out)
     moved = []
     for item, path in _plan_moves(items, goal):
-        with problems.noted(item.url):
+        with problems.collect_errors(item.url):
             new = goal.base + item.namespace.rename(item.status.path, path, overwrite=overwrite, into=path == goal.path)
             moved.append({"from": item.url, "to": new})
             run.out.say(f"moved {escape_to_one_line(item.url)} to {escape_to_one_line(new)}")
@@ -114,7 +114,7 @@ def rm(
     problems = PathErrors(run.out)
     removed = []
     for item in found.values():
-        with problems.noted(item.url):
+        with problems.collect_errors(item.url):
             if trash:
                 place = _move_to_trash(item)
                 run.out.say(f"moved {escape_to_one_line(item.url)} to {escape_to_one_line(place)}")

@@ -127,7 +127,7 @@ class NamespacePlace:
         status = self._namespace.find(path)
         return None if status is None else _namespace_entry(status, "")
 
-    def below(self, path: str, failed: Failed) -> Iterator[FileOrDirectory]:
+    def walk_below(self, path: str, failed: Failed) -> Iterator[FileOrDirectory]:
         """Yield all files and directories below a directory; call `failed` for each that cannot be read."""
         start = len(path.rstrip("/")) + 1
         for _, status in walk_tree(
@@ -215,7 +215,7 @@ class ObjectSink:
         ctx = self._ctx
         token = ctx.ids.token()  # distinguishes this file from others at the same key
 
-        def complete(file: FileEntry) -> None:
+        def complete_upload_of_file(file: FileEntry) -> None:
             if not complete_upload(ctx, file, token):  # type: ignore[arg-type]  # any text can serve as an attempt id
                 raise NotFoundError("the upload of the file was aborted: write the file again", key=file.path)
 
@@ -227,7 +227,7 @@ class ObjectSink:
             budget=PartBufferBudget(ctx.settings.part_buffer_bytes),
             base_part_bytes=ctx.settings.part_size_bytes,
             metadata={ATTEMPT_METADATA: token},
-            on_uploaded=complete,
+            on_uploaded=complete_upload_of_file,
         )
 
 
@@ -277,7 +277,7 @@ class StorePlace:
         is_directory = not path or any(info.key.startswith(prefix) for info in page.objects)
         return FileOrDirectory(path, is_directory=True) if is_directory else None
 
-    def below(self, path: str, failed: Failed) -> Iterator[FileOrDirectory]:
+    def walk_below(self, path: str, failed: Failed) -> Iterator[FileOrDirectory]:
         """See `NamespacePlace`. The marker of an empty directory is a directory."""
         prefix = f"{path}/" if path else ""
         for info in iter_objects(self._ctx.store, prefix, markers=True):
@@ -295,7 +295,7 @@ class StorePlace:
     def read(self, entry: FileOrDirectory, readers: int = 1) -> Iterator[bytes]:
         """See `NamespacePlace`. All pieces come from the object that was listed."""
 
-        def piece(start: int, length: int) -> bytes:
+        def read_piece(start: int, length: int) -> bytes:
             try:
                 found = self._ctx.store.get(entry.path, start, length, entry.etag)
             except NotFoundError as error:
@@ -304,7 +304,7 @@ class StorePlace:
                 raise PathNotFoundError("the object is shorter than it was: list again", key=entry.path)
             return found
 
-        return read_pieces(piece, entry.size or 0, readers)
+        return read_pieces(read_piece, entry.size or 0, readers)
 
     def create(self, path: str, *, overwrite: bool) -> Sink:
         """See `NamespacePlace`.

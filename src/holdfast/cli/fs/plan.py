@@ -213,24 +213,24 @@ def _add_tree(
     there: Mapping[str, bool] = (
         {}
         if found is None or not found.is_directory
-        else {one.relative: one.is_directory for one in place.below(top, problems.add)}
+        else {one.relative: one.is_directory for one in place.walk_below(top, problems.add)}
     )
     made = set[str]() if found is None else {""}
     seen: set[str] = set()
 
-    def need(relative: str) -> None:
+    def add_directory(relative: str) -> None:
         """Add a directory to the plan, and its parents, unless they exist."""
         if relative in made:
             return
         if relative:
-            need(relative.rpartition("/")[0])
+            add_directory(relative.rpartition("/")[0])
         made.add(relative)
         if place.has_directories and not there.get(relative):
             plan.directories[place.join(top, relative) if relative else top] = None
 
     if place.has_directories:
-        need("")
-    for entry in source.place.below(source.entry.path, problems.add):
+        add_directory("")
+    for entry in source.place.walk_below(source.entry.path, problems.add):
         one = CopySource(source.place, entry)
         try:
             path = place.join(top, entry.relative)
@@ -239,10 +239,10 @@ def _add_tree(
                 one, FileOrDirectory(path, there[entry.relative]) if is_there else None, target, path
             )
             if not entry.is_directory:
-                need(entry.relative.rpartition("/")[0])
+                add_directory(entry.relative.rpartition("/")[0])
                 _add_copy(plan, one, target, path, is_there=is_there)
             elif place.has_directories:
-                need(entry.relative)
+                add_directory(entry.relative)
             else:
                 seen.add(entry.relative)
         except HoldfastError as error:

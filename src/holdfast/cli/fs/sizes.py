@@ -47,10 +47,10 @@ def du(
         for top in problems.items(run, urls, glob=glob):
             goes_inside = top.status.is_directory and not summarize
             below = (top.at(one) for one in list_directory(top.namespace, top.status.path)) if goes_inside else [top]
-            with problems.noted(top.url):
+            with problems.collect_errors(top.url):
                 for item in below:
                     show(f"counting {item.url}")
-                    with problems.noted(item.url):
+                    with problems.collect_errors(item.url):
                         found.append((item, item.namespace.content_summary(item.status.path)))
     names = display_names([item for item, _ in found])
     run.out.lines((*columns, ResultColumn("", "path", lambda one: names[one[0].url])), found)
@@ -92,17 +92,20 @@ def quota(
     """
     from holdfast.cli.fs.items import PathErrors, display_names, find_items
 
-    def new(limit: int | None, present: int | None) -> int | None:
+    def choose_new_limit(limit: int | None, present: int | None) -> int | None:
         return present if limit is None else None if limit == _NO_LIMIT else limit
 
     problems = PathErrors(run.out, lines=True)
     found: list[tuple[NamespaceItem, QuotaUsage]] = []
     with run.out.waiting("counting"):
         for item in find_items(run, urls, glob=glob):
-            with problems.noted(item.url):
+            with problems.collect_errors(item.url):
                 usage = item.namespace.quota_usage(item.status.path)
                 if names is not None or space is not None:
-                    limits = {"names": new(names, usage.names_quota), "space": new(space, usage.space_quota)}
+                    limits = {
+                        "names": choose_new_limit(names, usage.names_quota),
+                        "space": choose_new_limit(space, usage.space_quota),
+                    }
                     item.namespace.set_quota(item.status.path, **limits)
                     usage = item.namespace.quota_usage(item.status.path)
                 found.append((item, usage))

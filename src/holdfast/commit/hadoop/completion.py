@@ -273,7 +273,7 @@ def abort_all_uploads(measure: Measure, pendings: Iterable[SinglePending]) -> in
     """
     store, recorder = multipart(measure.ctx.store), measure.recorder
 
-    def abort(pending: SinglePending) -> bool:
+    def abort_upload(pending: SinglePending) -> bool:
         try:
             store.abort_upload(pending.key, pending.upload_id)
         except HoldfastError as error:
@@ -282,7 +282,7 @@ def abort_all_uploads(measure: Measure, pendings: Iterable[SinglePending]) -> in
         recorder.count("committer_commits_aborted")
         return True
 
-    return sum(measure.ctx.runner.map(abort, pendings))
+    return sum(measure.ctx.runner.map(abort_upload, pendings))
 
 
 def abort_pendingsets(measure: Measure, sets: Iterable[T], load: Callable[[T], PendingSet]) -> int:
@@ -295,11 +295,11 @@ def abort_pendingsets(measure: Measure, sets: Iterable[T], load: Callable[[T], P
             _log.warning("a pending set could not be loaded, so its uploads are not aborted (%s)", error)
             return ()
 
-    def drawn() -> Iterator[SinglePending]:
+    def iter_uploads() -> Iterator[SinglePending]:
         for commits in measure.ctx.runner.map(load_if_possible, sets):
             yield from commits
 
-    return abort_all_uploads(measure, drawn())
+    return abort_all_uploads(measure, iter_uploads())
 
 
 def abort_listed_uploads(measure: Measure, select: Callable[[set[Upload]], set[Upload]]) -> None:

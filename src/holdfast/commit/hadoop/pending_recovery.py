@@ -145,7 +145,7 @@ class _LoadedRecords:
 def _load_records(ctx: CommitContext, job: JobWithPendingSets) -> _LoadedRecords:
     damaged: list[str] = []
 
-    def load(name: str) -> Sequence[SinglePending]:
+    def load_uploads(name: str) -> Sequence[SinglePending]:
         try:
             return job.load(name)
         except CorruptDataError as error:
@@ -153,7 +153,7 @@ def _load_records(ctx: CommitContext, job: JobWithPendingSets) -> _LoadedRecords
             return ()
 
     committed, attempted = (
-        [one for found in ctx.runner.map(load, names) for one in found] for names in (job.sets(), job.attempts)
+        [one for found in ctx.runner.map(load_uploads, names) for one in found] for names in (job.sets(), job.attempts)
     )
     return _LoadedRecords(committed, attempted, min(damaged, default=""))
 

@@ -160,7 +160,7 @@ def iter_reported_uploads(ctx: CommitContext, manifests: Mapping[str, float]) ->
             logged, because then only the server's listing can show its uploads.
     """
 
-    def read(key: str) -> list[UploadInfo]:
+    def read_uploads(key: str) -> list[UploadInfo]:
         try:
             manifest = decode_leftover_manifest(key, ctx.store.get(key))
         except NotFoundError:
@@ -172,7 +172,7 @@ def iter_reported_uploads(ctx: CommitContext, manifests: Mapping[str, float]) ->
         at_s = manifests[key]
         return [UploadInfo(home + file.path, file.upload_id, at_s) for file in manifest.files if file.upload_id]
 
-    return (upload for found in ctx.runner.map(read, manifests) for upload in found)
+    return (upload for found in ctx.runner.map(read_uploads, manifests) for upload in found)
 
 
 def find_missing_uploads(ctx: CommitContext, job: JobRecord, manifests: Iterable[TaskManifest]) -> list[str]:
@@ -187,11 +187,11 @@ def find_missing_uploads(ctx: CommitContext, job: JobRecord, manifests: Iterable
     pending = {upload.upload_id for upload in listed}
     unseen = (file for manifest in manifests for file in manifest.files if file.upload_id not in pending)
 
-    def missing(file: FileEntry) -> str:
+    def explain_missing(file: FileEntry) -> str:
         found = _list_uploads_of_key(ctx, ctx.key(file.path))
         return "" if any(upload.upload_id == file.upload_id for upload in found) else file.path
 
-    return [path for path in ctx.runner.map(missing, unseen) if path]
+    return [path for path in ctx.runner.map(explain_missing, unseen) if path]
 
 
 def find_uploads_to_keys(ctx: CommitContext, keys: Iterable[str]) -> Iterator[UploadInfo]:

@@ -82,7 +82,7 @@ def _abort_uploads(ctx: CommitContext, uploads: Iterable[UploadInfo], left: Uplo
     """Abort uploads; return their number, and whether access was denied. In recovery, raise that error instead."""
     store = multipart(ctx.store)
 
-    def abort(upload: UploadInfo) -> bool:
+    def abort_upload(upload: UploadInfo) -> bool:
         try:
             store.abort_upload(upload.key, upload.upload_id)
         except AccessDeniedError as error:
@@ -92,7 +92,7 @@ def _abort_uploads(ctx: CommitContext, uploads: Iterable[UploadInfo], left: Uplo
             return False
         return True
 
-    aborted = list(ctx.runner.map(abort, uploads))
+    aborted = list(ctx.runner.map(abort_upload, uploads))
     return sum(aborted), not all(aborted)
 
 
@@ -110,14 +110,14 @@ def _list_uploads_below(ctx: CommitContext, prefix: str, left: UploadRecords) ->
 def _sweep_uploads_below(ctx: CommitContext, prefix: str, has_ended: HasEnded, left: UploadRecords) -> tuple[int, bool]:
     """Abort uploads below a prefix whose key or intent record names a job that has ended (C7)."""
 
-    def listed() -> list[UploadInfo]:
+    def list_uploads() -> list[UploadInfo]:
         found = _list_uploads_below(ctx, prefix, left) if left.listing is UploadListing.BY_DIRECTORY else None
         return list(find_uploads_to_keys(ctx, sorted(announced_keys(ctx, left.unreported)))) if found is None else found
 
-    def leftovers() -> tuple[list[UploadInfo], bool]:
+    def list_leftovers() -> tuple[list[UploadInfo], bool]:
         found: list[UploadInfo] = []
         unnamed: list[UploadInfo] = []
-        uploads = listed()
+        uploads = list_uploads()
         for upload in uploads:
             if layout.is_job_record(upload.key):
                 continue  # only on a file system: the job is writing its record at this moment, so it is alive
@@ -135,7 +135,7 @@ def _sweep_uploads_below(ctx: CommitContext, prefix: str, has_ended: HasEnded, l
     aborted, contested = 0, False
     # A part that was in flight while its upload was aborted can keep the upload alive, so list again, a few times.
     for _ in range(3):
-        found, contested = leftovers()
+        found, contested = list_leftovers()
         if not found:
             break
         count, refused = _abort_uploads(ctx, found, left)

@@ -191,7 +191,7 @@ def encode_replaced_files(files: Iterable[ReplacedFile]) -> tuple[bytes, int]:
 def encode_entry(entry: LogEntry) -> bytes:
     """Encode a decision as one line."""
 
-    def ref(of: ListRef | None) -> dict[str, object] | None:
+    def encode_list_reference(of: ListRef | None) -> dict[str, object] | None:
         return None if of is None else {"key": of.key, "sha256": of.sha256, "count": of.count}
 
     return encode_json_line(
@@ -205,8 +205,8 @@ def encode_entry(entry: LogEntry) -> bytes:
             "decided_at_s": entry.decided_at_s,
             "tasks": entry.tasks,
             **encode_totals(entry.totals),
-            "manifests": ref(entry.manifests),
-            "replaced": ref(entry.replaced),
+            "manifests": encode_list_reference(entry.manifests),
+            "replaced": encode_list_reference(entry.replaced),
             "replaced_by_job": {job: list(counts) for job, counts in entry.replaced_by_job.items()},
             "chosen": encode_totals(entry.chosen),
             "streams": {name: [mark.batch, mark.checkpoint] for name, mark in entry.state.streams.items()},
@@ -319,7 +319,7 @@ def _iter_list_lines(ref: ListRef, data: bytes) -> Iterator[dict[str, Any]]:
 def decode_manifest_list(ref: ListRef, data: bytes) -> Iterator[ManifestRef]:
     """Decode the list of manifests to which `ref` refers; the digest of `data` must match."""
 
-    def read(value: dict[str, Any]) -> ManifestRef:
+    def decode_reference(value: dict[str, Any]) -> ManifestRef:
         return ManifestRef(
             key=read_text_field(value, "key"),
             sha256=_sha256_field(value),
@@ -327,20 +327,20 @@ def decode_manifest_list(ref: ListRef, data: bytes) -> Iterator[ManifestRef]:
             totals=parse_totals(value),
         )
 
-    return (decode_record(ref.key, partial(read, value)) for value in _iter_list_lines(ref, data))
+    return (decode_record(ref.key, partial(decode_reference, value)) for value in _iter_list_lines(ref, data))
 
 
 def decode_replaced_files(ref: ListRef, data: bytes) -> Iterator[ReplacedFile]:
     """Decode the list of replaced files to which `ref` refers; check its digest, and that every path is output."""
 
-    def read(value: dict[str, Any]) -> ReplacedFile:
+    def decode_replaced_file(value: dict[str, Any]) -> ReplacedFile:
         path = read_text_field(value, "path")
         require_valid(not layout.is_hidden(path), "path is not output")  # is_hidden covers ".." too
         return ReplacedFile(
             path=path, size_bytes=read_count_field(value, "bytes"), etag=read_text_field(value, "etag", empty=True)
         )
 
-    return (decode_record(ref.key, partial(read, value)) for value in _iter_list_lines(ref, data))
+    return (decode_record(ref.key, partial(decode_replaced_file, value)) for value in _iter_list_lines(ref, data))
 
 
 def _parse_list_reference(value: Any) -> ListRef | None:

@@ -85,7 +85,7 @@ def plan_replaced_files(
     by_job: dict[str, tuple[int, int]] = {}
     places: dict[str, str] = {}
 
-    def replaced() -> Iterator[ReplacedFile]:
+    def iter_replaced_files() -> Iterator[ReplacedFile]:
         for path, info in layout.iter_visible(ctx.store, ctx.prefix, partial(refuse_inner_destination, ctx)):
             owner = file_owner(path)
             _refuse_file_directory_clash(path, prepared, directories)
@@ -105,7 +105,7 @@ def plan_replaced_files(
                 by_job[owner.job] = (count + 1, size + info.size_bytes)
             yield ReplacedFile(path=path, size_bytes=info.size_bytes, etag="" if owner else info.etag)
 
-    data, count = encode_replaced_files(replaced())
+    data, count = encode_replaced_files(iter_replaced_files())
     if not count:
         return ReplacementPlan()
     ref = ListRef(key=layout.replaced_list_path(job.job, token), sha256=sha256_hex(data), count=count)
@@ -181,17 +181,17 @@ def delete_replaced_files(ctx: CommitContext, entry: LogEntry) -> int:
     Guarantee: idempotent (see `iter_deletions`).
     """
 
-    def keys() -> Iterator[str]:
+    def iter_keys() -> Iterator[str]:
         for one in iter_deletions(ctx, entry, load_replaced_files(ctx, entry)):
             if file_owner(one.key) is not None or _is_object_unchanged(ctx, one):
                 yield one.key
 
-    def delete(batch: list[str]) -> int:
+    def delete_batch(batch: list[str]) -> int:
         ctx.store.delete_many(batch)
         return len(batch)
 
     deleted = 0
-    for count in ctx.runner.map(delete, batched_keys(keys())):
+    for count in ctx.runner.map(delete_batch, batched_keys(iter_keys())):
         deleted += count
         ctx.progress("replaced", deleted, entry.replaced.count if entry.replaced else 0)
     return deleted

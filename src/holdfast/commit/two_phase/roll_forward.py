@@ -295,7 +295,7 @@ def _publish_all(
     publish = find_job_publication(entry.record).publish_file
     summary = JobSummary()
 
-    def files(manifests: Iterator[TaskManifest]) -> Iterator[tuple[FileEntry, AttemptId]]:
+    def iter_files(manifests: Iterator[TaskManifest]) -> Iterator[tuple[FileEntry, AttemptId]]:
         for manifest in manifests:
             summary.note(ctx, manifest)
             yield from ((file, manifest.attempt) for file in manifest.files)
@@ -303,7 +303,7 @@ def _publish_all(
     # A process that has a cache has decided the job itself, so usually no file is published yet.
     published = frozenset() if cache is not None else _list_published(ctx, entry)
 
-    def publish_one(found: tuple[FileEntry, AttemptId]) -> tuple[FileEntry, bool]:
+    def publish_file(found: tuple[FileEntry, AttemptId]) -> tuple[FileEntry, bool]:
         file, attempt = found
         return file, (file.path, file.size_bytes) in published or publish(ctx, file, attempt)
 
@@ -312,8 +312,8 @@ def _publish_all(
             manifests: Iterator[TaskManifest] = _readable_manifests(ctx, entry, summary.lost)
         else:
             manifests = iter_committed_manifests(ctx, entry, cache)
-        found = files(manifests)
-        for done, (file, is_visible) in enumerate(ctx.runner.map(publish_one, found), start=1):
+        found = iter_files(manifests)
+        for done, (file, is_visible) in enumerate(ctx.runner.map(publish_file, found), start=1):
             if not is_visible:
                 summary.lost.append(file.path)
             ctx.progress("publish", done, entry.totals.files)

@@ -70,11 +70,11 @@ def hold_maintenance_lock(
     with MaintenanceLock.hold(subject.database, subject.environment, work) as lock:
         load_configuration(subject.database, subject.identity)  # now that losing it loses the lock
 
-        def renewing(stage: str, done: int, total: int) -> None:
+        def renew_and_show_progress(stage: str, done: int, total: int) -> None:
             lock.renew_if_due()
             progress(stage, done, total)
 
-        yield lock, renewing
+        yield lock, renew_and_show_progress
 
 
 def check(
@@ -133,7 +133,7 @@ def _find_damaged_blobs(subject: CheckedNamespace, survey: NamespaceSurvey, prog
     Garbage is read too: it is not known yet what it is. A blob that is deleted meanwhile is not damaged.
     """
 
-    def damage(row: tuple[bytes, int]) -> tuple[str, int, int | None]:
+    def find_damage(row: tuple[bytes, int]) -> tuple[str, int, int | None]:
         name, size = unpack_name(row[0]), row[1]
         length = content_size(size)
         for start in range(0, length, _PIECE):
@@ -150,7 +150,7 @@ def _find_damaged_blobs(subject: CheckedNamespace, survey: NamespaceSurvey, prog
     ((total,),) = survey.query("object_bytes")
     found: dict[str, int] = {}
     done = 0
-    for name, size, position in subject.environment.runner.map(damage, survey.query("objects")):
+    for name, size, position in subject.environment.runner.map(find_damage, survey.query("objects")):
         done += size
         progress("bytes of blobs", done, total)
         if position is not None:
@@ -171,13 +171,13 @@ def _add_late_blobs(subject: CheckedNamespace, survey: NamespaceSurvey) -> None:
 def _read_blob_sizes(subject: CheckedNamespace, blobs: Sequence[str]) -> Mapping[str, int | None]:
     """Ask the store for the sizes of blobs; None for one that does not exist."""
 
-    def size(blob: str) -> int | None:
+    def read_size(blob: str) -> int | None:
         try:
             return subject.blobs.store.head(subject.blobs.key(blob)).size_bytes
         except NotFoundError:
             return None
 
-    return dict(zip(blobs, subject.environment.runner.map(size, blobs), strict=True))
+    return dict(zip(blobs, subject.environment.runner.map(read_size, blobs), strict=True))
 
 
 def _leave_out_changed_findings(subject: CheckedNamespace, findings: Sequence[Finding]) -> list[Finding]:

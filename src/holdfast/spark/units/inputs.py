@@ -89,32 +89,34 @@ class ShuffledRows:
         """
         ids_of = self.ids_of
 
-        def survey(shard: int, rows: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
+        def survey_shard(shard: int, rows: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
             with errors_without_traceback():
                 yield shard, digest_task_units(ids_of(rows), repeats=repeats).to_bytes()
 
-        found = {int(shard): TaskInput.of(encoded) for shard, encoded in self.collect(survey)}
+        found = {int(shard): TaskInput.of(encoded) for shard, encoded in self.collect(survey_shard)}
         return JobInput([found.get(shard, TaskInput()) for shard in range(self.tasks)])
 
     def run(self, task: UnitsTask) -> None:
         """Run the units in Spark's tasks: the second pass over the rows."""
         pairs_of = self.pairs_of
 
-        def run(shard: int, rows: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
+        def run_shard(shard: int, rows: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
             return task.run_shard(shard, pairs_of(rows))
 
-        if len(self.collect(run)) < self.tasks:  # Spark knows that there are no rows, and has left the shuffle out
+        if (
+            len(self.collect(run_shard)) < self.tasks
+        ):  # Spark knows that there are no rows, and has left the shuffle out
             self.in_slots()(lambda shard, rows: task.run_shard(shard, _consume_rows(rows)))
 
 
 def run_workers(spark: SparkSession, task: UnitsTask) -> None:
     """Run one worker of a work list's job in each of Spark's tasks, until the list has no units left."""
 
-    def work(slot: int, rows: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
+    def run_worker(slot: int, rows: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
         _consume_rows(rows)
         return task.run_worker(slot)
 
-    _make_worker_partitions(spark, task.job.shards)(work)
+    _make_worker_partitions(spark, task.job.shards)(run_worker)
 
 
 def _consume_rows(rows: Iterable[Any]) -> tuple[()]:
@@ -253,11 +255,11 @@ def _shuffle_rows_by_key(df: DataFrame, columns: tuple[_KeyColumn, ...], tasks: 
 def _shuffle_pairs_by_key(rdd: RDD[Any], tasks: int) -> ShuffledRows:
     pairs = rdd.mapPartitions(_add_ids_to_pairs).repartitionAndSortWithinPartitions(tasks, zlib.crc32)
 
-    def in_slots() -> _RunWork:
+    def make_slot_runner() -> _RunWork:
         return _make_rdd_runner(rdd.context.parallelize(range(tasks), tasks))
 
     return ShuffledRows(
-        _make_rdd_runner(pairs), in_slots, partial(map, itemgetter(0)), partial(map, itemgetter(1)), tasks
+        _make_rdd_runner(pairs), make_slot_runner, partial(map, itemgetter(0)), partial(map, itemgetter(1)), tasks
     )
 
 

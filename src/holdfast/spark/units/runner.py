@@ -39,7 +39,7 @@ from holdfast.units.jobs import (
     delete_job_without_input,
     end_job,
     list_jobs,
-    read_progress,
+    read_task_progress,
     record_job_input,
     record_run_failure,
 )
@@ -150,12 +150,12 @@ class TransactionalMap:
     ) -> JobReport:
         found = parse_input(data, key)
 
-        def prepare(job: Job) -> _PreparedJob:
+        def prepare_job(job: Job) -> _PreparedJob:
             with convert_changed_rows_errors(job), unwrap_task_errors():
                 rows = found.arranged(job.shards)  # Spark may bring the rows to their tasks here
                 return _PreparedJob(rows.run, rows.survey(repeats=self._kind == REDUCE))
 
-        return self._run(job, self._kind, found.keys, tasks, found.parallelism, self._emit_to, prepare, batch)
+        return self._run(job, self._kind, found.keys, tasks, found.parallelism, self._emit_to, prepare_job, batch)
 
     def for_each_batch(
         self, *, key: str | Sequence[str], job: str, tasks: int | None = None
@@ -262,7 +262,7 @@ class TransactionalMap:
                     _require_no_new_items(backend, job, work)
                 _log.warning("the job was finished before, nothing runs: give new work another name: %s", name)
                 return replace(JobReport.of(job.report), ran=False)
-            earlier = sum(one.done for one in read_progress(backend, job))
+            earlier = sum(one.done for one in read_task_progress(backend, job))
             before_s = clock.elapsed_s()
             while True:
                 try:
@@ -275,7 +275,7 @@ class TransactionalMap:
                 seconds = clock.elapsed_s() - before_s
                 end = partial(self._end, backend, job, work, seconds, earlier=earlier)
                 try:
-                    return self._patiently(end)
+                    return self._retry_while_unavailable(end)
                 except ConflictError:  # the list has grown since the last worker looked
                     if kind != WORK_LIST or work is None or not _work_list_has_items(backend, work):
                         raise
@@ -304,19 +304,19 @@ class TransactionalMap:
     def _stop(self, backend: Backend, job: Job, run: str, work: WorkList | None) -> None:
         """See to it that nothing that still runs for a run takes effect."""
         try:
-            self._patiently(lambda: record_run_failure(backend, job, run, self._environment))
+            self._retry_while_unavailable(lambda: record_run_failure(backend, job, run, self._environment))
             if job.kind == WORK_LIST and work is not None:
-                self._patiently(lambda: release_all_claims(backend, work))
+                self._retry_while_unavailable(lambda: release_all_claims(backend, work))
         except HoldfastError as error:
             _log.warning(
                 "tasks of the job may go on for a while, since the database cannot be told: %s: %s", job.name, error
             )
 
-    def _patiently(self, call: Callable[[], T]) -> T:
+    def _retry_while_unavailable(self, call: Callable[[], T]) -> T:
         return retry_while_unavailable(call, self._settings.patience_s, self._environment, Statistics())
 
     def _end(self, backend: Backend, job: Job, work: WorkList | None, seconds: float, *, earlier: int) -> JobReport:
-        progress = read_progress(backend, job)
+        progress = read_task_progress(backend, job)
         report = replace(JobReport.of_progress(job, progress, seconds), earlier=earlier)
         form = report.to_json()
         ended = end_job(backend, job, form, self._environment, work if job.kind == WORK_LIST else None)
@@ -395,7 +395,7 @@ def _find_job_work_list(backend: Backend, name: str, job: str) -> WorkList:
         return find_work_list(backend, name)
     except NotFoundError:
         found = next((one for one in list_jobs(backend) if one.name == job and not one.is_finished), None)
-        if found is None or not any(task.done for task in read_progress(backend, found)):
+        if found is None or not any(task.done for task in read_task_progress(backend, found)):
             raise
         raise NotFoundError(LIST_DROPPED, list=name, job=job) from None
 

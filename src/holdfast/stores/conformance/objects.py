@@ -250,7 +250,7 @@ ODD_KEYS = {
 
 
 def _make_key_check(relative: str) -> Callable[[Subject], None]:
-    def run(subject: Subject) -> None:
+    def check_key(subject: Subject) -> None:
         key = subject.key(relative)
         subject.store.put(key, b"put")
         equal(subject.other.get(key), b"put", "content")
@@ -268,7 +268,7 @@ def _make_key_check(relative: str) -> Callable[[Subject], None]:
         subject.store.delete(key)
         refused(NotFoundError, lambda: subject.store.head(key), "head after delete")
 
-    return run
+    return check_key
 
 
 def _check_upload(subject: Subject, key: str) -> None:
@@ -279,14 +279,14 @@ def _check_upload(subject: Subject, key: str) -> None:
 
 
 def _make_listed_upload_check(relative: str) -> Callable[[Subject], None]:
-    def run(subject: Subject) -> None:
+    def check_listed_upload(subject: Subject) -> None:
         upload_id = subject.uploads.create_upload(subject.key(relative))
         pending = [(upload.key, upload.upload_id) for upload in iter_uploads(subject.uploads, subject.key(""))]
         equal(pending, [(subject.key(relative), upload_id)], "pending uploads")
         subject.uploads.abort_upload(subject.key(relative), upload_id)
         equal(list(iter_uploads(subject.uploads, subject.key(""))), [], "pending uploads after the abort")
 
-    return run
+    return check_listed_upload
 
 
 KEY_CHECKS = [Check(f"key:{name}", _make_key_check(relative)) for name, relative in ODD_KEYS.items()]
@@ -417,7 +417,7 @@ def check_listing_under_writers(subject: Subject) -> None:
     Job commits that find their files by listing depend on this (`Capabilities.consistent_listing`).
     """
 
-    def write(racer: int, store: ObjectStore) -> str:
+    def write_and_list(racer: int, store: ObjectStore) -> str:
         mine: set[str] = set()
         prefix = subject.key("t/")
         for number in range(min(subject.rounds, _MOST_OBJECTS)):
@@ -432,7 +432,7 @@ def check_listing_under_writers(subject: Subject) -> None:
                 return f"writer {racer} misses {sorted(mine - listed)}, sees {sorted(listed - mine)}"
         return ""
 
-    for found in subject.race(write):
+    for found in subject.race(write_and_list):
         expect(not found, f"every writer's listing shows what it wrote: {found}")
 
 
@@ -440,7 +440,7 @@ def check_overwrite_race(subject: Subject) -> None:
     """Check that after concurrent puts and uploads to one key, the object is exactly one of the written objects."""
     key, size = subject.key("object"), 200_000
 
-    def write(racer: int, store: ObjectStore) -> bytes:
+    def overwrite(racer: int, store: ObjectStore) -> bytes:
         content = b"%d" % racer * size
         if racer % 2 and store.capabilities.multipart is not None:
             uploads = multipart(store)
@@ -450,6 +450,6 @@ def check_overwrite_race(subject: Subject) -> None:
             store.put(key, content)
         return content
 
-    written = subject.race(write)
+    written = subject.race(overwrite)
     expect(subject.other.get(key) in written, "the object is exactly one of those that were written")
     equal(subject.listed(), ["object"], "listing")

@@ -146,7 +146,7 @@ def check_rename_race(subject: Subject) -> None:
 def _race_moves(move: Callable[[str], None]) -> str:
     """Let several threads move the same source at the same time; return the target of the one that succeeds."""
 
-    def moved(racer: int) -> str | None:
+    def move_as_racer(racer: int) -> str | None:
         target = f"d{racer}/target"
         try:
             move(target)
@@ -154,7 +154,7 @@ def _race_moves(move: Callable[[str], None]) -> str:
             return None
         return target
 
-    winners = [target for target in ThreadRunner(_RACERS).map(moved, range(_RACERS)) if target is not None]
+    winners = [target for target in ThreadRunner(_RACERS).map(move_as_racer, range(_RACERS)) if target is not None]
     equal(len(winners), 1, "renames that succeed")
     return winners[0]
 
@@ -240,14 +240,14 @@ def check_rename_dir_race_for_target(subject: Subject) -> None:
     sources = [f"attempt-{racer}" for racer in range(_RACERS)]
     subject.write(*(f"{source}/{name}" for source in sources for name in ("a", "b/c")))
 
-    def race(source: str) -> str | None:
+    def rename_as_racer(source: str) -> str | None:
         try:
             _rename_dir(subject, source, "new/task")
         except PreconditionError:
             return None
         return source
 
-    winners = [source for source in ThreadRunner(_RACERS).map(race, sources) if source is not None]
+    winners = [source for source in ThreadRunner(_RACERS).map(rename_as_racer, sources) if source is not None]
     equal(len(winners), 1, "renames that succeed")
     places = {source: "new/task" if source in winners else source for source in sources}
     subject.holds(

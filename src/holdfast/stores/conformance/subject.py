@@ -39,11 +39,11 @@ class Subject:
         handles = self.racers or [self.store, self.other] * (_RACERS // 2)
         start = threading.Barrier(len(handles))
 
-        def racer(numbered: tuple[int, ObjectStore]) -> T:
+        def run_racer(numbered: tuple[int, ObjectStore]) -> T:
             start.wait(_TOGETHER_S)
             return run(*numbered)
 
-        return list(ThreadRunner(len(handles)).map(racer, enumerate(handles)))
+        return list(ThreadRunner(len(handles)).map(run_racer, enumerate(handles)))
 
     def key(self, relative: str) -> str:
         """Return a key below the prefix."""

@@ -172,12 +172,12 @@ def check_apply_race(subject: Subject) -> None:
     for attempt in range(subject.rounds):
         home = f"race-{attempt}"
 
-        def change(racer: int, store: ObjectStore, home: str = home) -> None:
+        def apply_as_racer(racer: int, store: ObjectStore, home: str = home) -> None:
             names = [subject.key(f"{home}/{racer}-{number}") for number in range(3)]
             claim = Put(subject.key(f"{home}/claim"), b"%d" % racer, Create())
             as_transactional(store).apply([*(Put(name, b"x") for name in names), claim])
 
-        race_puts(subject, subject.key(f"{home}/claim"), change, "callers")
+        race_puts(subject, subject.key(f"{home}/claim"), apply_as_racer, "callers")
         winner = int(subject.other.get(subject.key(f"{home}/claim")))
         wanted = [*(f"{home}/{winner}-{number}" for number in range(3)), f"{home}/claim"]
         equal([name for name in subject.listed() if name.startswith(f"{home}/")], sorted(wanted), "listing of a round")
@@ -185,10 +185,10 @@ def check_apply_race(subject: Subject) -> None:
 
 def check_apply_in_one_step(subject: Subject) -> None:
     """Check that no page of a listing shows some of the changes of a call without the others."""
-    names = [[f"turn/{turn}-{number:02d}" for number in range(20)] for turn in range(2)]
+    names = [[f"turn/{swap_or_list}-{number:02d}" for number in range(20)] for swap_or_list in range(2)]
     subject.write(*names[0])
 
-    def turn(racer: int, store: ObjectStore) -> list[list[str]]:
+    def swap_or_list(racer: int, store: ObjectStore) -> list[list[str]]:
         if racer:
             return [_list_page_keys(store, subject.key("turn/"), subject.prefix) for _ in range(subject.rounds)]
         for attempt in range(subject.rounds):
@@ -197,7 +197,7 @@ def check_apply_in_one_step(subject: Subject) -> None:
             _apply_until_done(store, [*(Delete(subject.key(name)) for name in gone), *puts])
         return []
 
-    for seen in (page for pages in subject.race(turn) for page in pages):
+    for seen in (page for pages in subject.race(swap_or_list) for page in pages):
         expect(seen in names, f"a page shows all of one turn and nothing of the other, not {len(seen)} objects")
 
 

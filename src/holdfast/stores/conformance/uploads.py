@@ -64,10 +64,10 @@ def check_upload_parts_at_once(subject: Subject) -> None:
     size = len(subject.part_bytes())
     numbers = range(1, 5)
 
-    def upload(number: int) -> Part:
+    def upload_part(number: int) -> Part:
         return subject.uploads.upload_part(key, upload_id, number, b"%d" % number * size)
 
-    subject.uploads.complete_upload(key, upload_id, list(ThreadRunner(4).map(upload, numbers)))
+    subject.uploads.complete_upload(key, upload_id, list(ThreadRunner(4).map(upload_part, numbers)))
     expected = b"".join(b"%d" % number * size for number in numbers)
     equal(subject.store.get(key) == expected, True, "the content is the parts in order")
 

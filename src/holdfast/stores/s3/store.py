@@ -103,7 +103,7 @@ class S3Store:
         elif isinstance(mode, Update):
             arguments["IfMatch"] = f'"{mode.etag}"'
 
-        def send(client: Client) -> ObjectInfo:
+        def send_put(client: Client) -> ObjectInfo:
             try:
                 done = client.put_object(**arguments)
             except ClientError as error:
@@ -112,7 +112,9 @@ class S3Store:
                 raise
             return ObjectInfo(key, len(data), _etag_in_answer(done), metadata=dict(metadata or {}))
 
-        return self._connection.request("PutObject", key, send, visible=True, repeatable=isinstance(mode, Overwrite))
+        return self._connection.request(
+            "PutObject", key, send_put, visible=True, repeatable=isinstance(mode, Overwrite)
+        )
 
     def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
         check_range(start, length)
@@ -123,7 +125,7 @@ class S3Store:
         if start or length is not None:
             arguments["Range"] = f"bytes={start}-{'' if length is None else start + length - 1}"
 
-        def send(client: Client) -> bytes:
+        def send_get(client: Client) -> bytes:
             try:
                 answer = client.get_object(**arguments)
                 with contextlib.closing(answer["Body"]) as body:
@@ -139,7 +141,7 @@ class S3Store:
                 self._refuse_replaced(key, etag, _etag_in_answer(client.head_object(Bucket=self.bucket, Key=key)))
             return b""
 
-        return self._connection.request("GetObject", key, send)
+        return self._connection.request("GetObject", key, send_get)
 
     @staticmethod
     def _refuse_replaced(key: str, wanted: str, found: str) -> None:
@@ -172,11 +174,11 @@ class S3Store:
         return _parse_object_page(page, prefix)
 
     def delete(self, key: str) -> None:
-        def send(client: Client) -> None:
+        def send_delete(client: Client) -> None:
             with _ignore_missing():
                 client.delete_object(Bucket=self.bucket, Key=key)
 
-        self._connection.request("DeleteObject", key, send, visible=True)
+        self._connection.request("DeleteObject", key, send_delete, visible=True)
 
     def delete_many(self, keys: Sequence[str]) -> None:
         check_delete(keys)
@@ -188,7 +190,7 @@ class S3Store:
         """Delete objects in one request; if the server does not support this, remember that and return False."""
         entries = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
 
-        def send(client: Client) -> list[dict[str, str]] | None:
+        def send_bulk_delete(client: Client) -> list[dict[str, str]] | None:
             try:
                 answer = client.delete_objects(Bucket=self.bucket, Delete=entries)
             except ClientError as error:
@@ -197,7 +199,7 @@ class S3Store:
                 raise
             return [entry for entry in answer.get("Errors", ()) if entry.get("Code") != "NoSuchKey"]
 
-        errors = self._connection.request("DeleteObjects", keys[0], send, visible=True)
+        errors = self._connection.request("DeleteObjects", keys[0], send_bulk_delete, visible=True)
         if errors is None:
             self._bulk_delete_refused = True
             return False
@@ -233,7 +235,7 @@ class S3Store:
     def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:
         check_part_number(key, number, MultipartLimits().max_parts)
 
-        def send(client: Client) -> Part:
+        def send_part(client: Client) -> Part:
             try:
                 return Part(number, upload_part(client, self.bucket, key, upload_id, number, data), len(data))
             except ClientError as error:
@@ -241,12 +243,12 @@ class S3Store:
                     self._does_upload_still_exist(client, key, upload_id, error)
                 raise
 
-        return self._connection.request("UploadPart", key, send)
+        return self._connection.request("UploadPart", key, send_part)
 
     def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
         check_parts(key, parts)
 
-        def send(client: Client) -> ObjectInfo:
+        def send_completion(client: Client) -> ObjectInfo:
             try:
                 etag = complete_upload(client, self.bucket, key, upload_id, parts)
             except ClientError as error:
@@ -257,7 +259,7 @@ class S3Store:
                 raise
             return ObjectInfo(key, sum(part.size_bytes for part in parts), etag)
 
-        return self._connection.request("CompleteMultipartUpload", key, send, visible=True, repeatable=False)
+        return self._connection.request("CompleteMultipartUpload", key, send_completion, visible=True, repeatable=False)
 
     def _does_upload_still_exist(self, client: Client, key: str, upload_id: str, cause: ClientError) -> bool:
         """Check after a 5xx response whether the upload still exists, so that nothing happened; False if unknown.
@@ -278,11 +280,11 @@ class S3Store:
         return True
 
     def abort_upload(self, key: str, upload_id: str) -> None:
-        def send(client: Client) -> None:
+        def send_abort(client: Client) -> None:
             with _ignore_missing():
                 client.abort_multipart_upload(Bucket=self.bucket, Key=key, UploadId=upload_id)
 
-        self._connection.request("AbortMultipartUpload", key, send)
+        self._connection.request("AbortMultipartUpload", key, send_abort)
 
     def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
         if marker is None:
@@ -309,7 +311,7 @@ class S3Store:
         # No MaxUploads: SeaweedFS loses uploads between small pages. Its default page contains all of them.
         arguments = {"Bucket": self.bucket, "Prefix": prefix, **marker}
 
-        def send(client: Client) -> UploadPage | None:
+        def send_listing(client: Client) -> UploadPage | None:
             try:
                 return _parse_upload_page(client.list_multipart_uploads(**arguments), prefix)
             except ClientError as error:
@@ -317,7 +319,7 @@ class S3Store:
                     return None
                 raise
 
-        return self._connection.request("ListMultipartUploads", prefix, send)
+        return self._connection.request("ListMultipartUploads", prefix, send_listing)
 
 
 def _require_listable_key(key: str) -> None:

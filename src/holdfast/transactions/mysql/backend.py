@@ -114,7 +114,7 @@ class MysqlBackend(Backend):
     def try_commit_group(self, commits: Sequence[Commit], patience_s: float) -> list[Outcome] | None:
         steps = steps_of_group(commits)
 
-        def attempt() -> list[Outcome] | None:
+        def try_once() -> list[Outcome] | None:
             try:
                 with self._pool.lease() as session:
                     return list(self._try_commit(session, commits, steps, math.ceil(patience_s)).outcomes)
@@ -123,7 +123,7 @@ class MysqlBackend(Backend):
                     return None
                 raise
 
-        return self._retry_until_deadline(attempt)
+        return self._retry_until_deadline(try_once)
 
     def _try_commit(
         self, session: MysqlSession, commits: Sequence[Commit], steps: Sequence[Step], lock_wait_s: int | None = None
@@ -174,11 +174,14 @@ class MysqlBackend(Backend):
         """
         options = self._options
 
-        def ask() -> bool | None:
+        def read_version_or_none() -> bool | None:
             with convert_mysql_errors(options.where), closing(self._connect()) as session:
                 return last_committed_version(session, lost) == version or None
 
-        return find_outcome(ask, begun, self._pool, self._environment, options.timeout_s, options.where) or False
+        return (
+            find_outcome(read_version_or_none, begun, self._pool, self._environment, options.timeout_s, options.where)
+            or False
+        )
 
     def make_durable(self) -> None:
         """Flush the server's log, or wait until the server has, unless each commit flushes it."""
@@ -203,25 +206,25 @@ class MysqlBackend(Backend):
         """Lend a connection with an open transaction, which is rolled back at the end."""
         with ExitStack() as loan:
 
-            def attempt() -> MysqlSession:
+            def begin_once() -> MysqlSession:
                 with ExitStack() as tried:
                     session = tried.enter_context(self._pool.lease())
                     begin(session)
                     loan.enter_context(tried.pop_all())
                 return session
 
-            session = self._retry_until_deadline(attempt)
+            session = self._retry_until_deadline(begin_once)
             yield session
             session.reset()
 
     def _call_on_session(self, work: Callable[[MysqlSession], T]) -> T:
         """Do work on a connection, as often as it takes: see `_repeat`."""
 
-        def attempt() -> T:
+        def call_once() -> T:
             with self._pool.lease() as session:
                 return work(session)
 
-        return self._retry_until_deadline(attempt)
+        return self._retry_until_deadline(call_once)
 
     def _retry_until_deadline(self, attempt: Callable[[], T]) -> T:
         """Repeat after a deadlock or a lost connection, until an attempt succeeds or time is up.

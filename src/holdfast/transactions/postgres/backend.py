@@ -141,11 +141,11 @@ class PostgresBackend(Backend):
     def _run_query(self, query: Callable[[Connection], T]) -> T:
         """Run a query; a broken connection is replaced once, because a read changes nothing."""
 
-        def attempt() -> T:
+        def run_once() -> T:
             with self._pool.lease() as session, convert_statement_errors(self._address):
                 return query(session.connection)
 
-        return self._retry_read_once(attempt)
+        return self._retry_read_once(run_once)
 
     def _retry_read_once(self, attempt: Callable[[], T]) -> T:
         """Do what changes nothing; if the connection breaks, once more on another one."""
@@ -248,7 +248,7 @@ class PostgresBackend(Backend):
         self._pool.clear()
         last = {"session": VersionSource.session_of(base), "version": base + len(group.commits) - 1}
 
-        def ask() -> list[int] | None:
+        def read_outcome_or_none() -> list[int] | None:
             # A new connection: a locked transaction keeps its place in the pool, and others may have all the rest.
             with convert_statement_errors(self._address), connect(self._address) as connection:
                 row = connection.execute(_SQL["settle"], last).fetchone()
@@ -256,7 +256,9 @@ class PostgresBackend(Backend):
             status: list[int] | None = row[0]
             return status
 
-        status = find_outcome(ask, begun, self._pool, self._environment, _SETTLE_S, self._address.where)
+        status = find_outcome(
+            read_outcome_or_none, begun, self._pool, self._environment, _SETTLE_S, self._address.where
+        )
         return None if status is None else group.outcomes(status, base)
 
     def make_durable(self) -> None:
@@ -285,7 +287,7 @@ class PostgresBackend(Backend):
         """Lend a connection with an open transaction; a broken one is replaced once, because nothing has happened."""
         with ExitStack() as loan:
 
-            def attempt() -> PostgresSession:
+            def begin_once() -> PostgresSession:
                 with ExitStack() as tried:
                     session = tried.enter_context(self._pool.lease())
                     with convert_statement_errors(self._address):
@@ -293,7 +295,7 @@ class PostgresBackend(Backend):
                     loan.enter_context(tried.pop_all())
                 return session
 
-            yield self._retry_read_once(attempt)
+            yield self._retry_read_once(begin_once)
 
     def close(self) -> None:
         self._pool.close()

@@ -71,12 +71,12 @@ def _make_integer_encoder(element_oid: int, form: str) -> Callable[[Sequence[int
     """Return what encodes an array of integers; `form` is that of a length and an element."""
     size, pack = Struct(form).size - 4, Struct(form).pack
 
-    def encode(values: Sequence[int]) -> BinaryArray:
+    def encode_integers(values: Sequence[int]) -> BinaryArray:
         array = _array_header(element_oid, len(values))
         array += b"".join([pack(size, value) for value in values])
         return array
 
-    return encode
+    return encode_integers
 
 
 _int2s, _int4s, _int8s = (

@@ -137,12 +137,14 @@ class TicketQueue:
     def _await_turn(self, ticket: int, clock: Clock, deadline_s: float) -> None:
         """Wait until all earlier tickets are gone, or none was served for too long."""
 
-        def step_s() -> float:
+        def compute_step_s() -> float:
             return min(max(1, ticket - self._read_counter(_COUNTER_BYTES)) * _STEP_S, _LONGEST_STEP_S)
 
         if self._passed > ticket:
             self._passed = 0  # the queue has started anew
-        if not self._wait_until(lambda: self._are_tickets_released(self._passed, ticket), clock, deadline_s, step_s):
+        if not self._wait_until(
+            lambda: self._are_tickets_released(self._passed, ticket), clock, deadline_s, compute_step_s
+        ):
             self._passed = ticket  # one of them is that of a stopped process
 
     def _read_counter(self, position: int) -> int:

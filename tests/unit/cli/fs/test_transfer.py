@@ -65,7 +65,7 @@ class _Shelf:
     def find(self, path: str) -> FileOrDirectory | None:
         return FileOrDirectory(path, is_directory=True) if path == "" else None
 
-    def below(self, path: str, failed: Failed) -> Iterator[FileOrDirectory]:
+    def walk_below(self, path: str, failed: Failed) -> Iterator[FileOrDirectory]:
         for name in self.names:
             yield FileOrDirectory(name, is_directory=False, relative=name, size=4)
 

@@ -130,7 +130,7 @@ class GuaranteeCell:
 
     @property
     def agrees_with_paper(self) -> bool | None:
-        """Check whether the answer is that of the papers; None if the papers give none."""
+        """Check whether the answer is the one in paper 000 or 002; None if neither gives one."""
         return None if self.paper_answer is None else self.holds == self.paper_answer
 
     @property
@@ -172,7 +172,8 @@ class GuaranteeCell:
 
 # --- Table V ----------------------------------------------------------------------------------------------------------
 class Question(NamedTuple):
-    """A question about an attribute of Table V: a property that is violated in some worlds if the answer is bad.
+    """A question about an attribute of committers in Table V of paper 000: a property that some worlds violate if the
+    answer is bad.
 
     Attributes:
         property: name of the property that breaks if the answer is bad.
@@ -438,15 +439,15 @@ def build_table(
     total = len(committers) * (len(_experiments_for_rows(attributes)) + (len(SCENES) if invariants else 0))
     states: list[int] = []
 
-    def explored(one: Exploration) -> None:
+    def note_exploration(one: Exploration) -> None:
         states.append(one.states)
         progress(len(states), total)
 
     cells: list[GuaranteeCell] = []
     for committer in (COMPARED[name] for name in committers):
-        cells += _answer_attribute_rows(committer, attributes, explored, Budget(seconds=budget.seconds))
+        cells += _answer_attribute_rows(committer, attributes, note_exploration, Budget(seconds=budget.seconds))
         cells += _answer_invariant_rows(
-            committer, invariants, explored, replace(budget, states=budget.states or STATES)
+            committer, invariants, note_exploration, replace(budget, states=budget.states or STATES)
         )
     by_place = {(cell.row.name, cell.committer.name): cell for cell in cells}
     return GuaranteeTable(

@@ -70,7 +70,7 @@ def list_hadoop_file_leftovers(ctx: CommitContext, abort: bool, insist: bool) ->
         abort: whether to abort dead jobs; otherwise they are only reported.
         insist: abort a job although its file names do not show which visible files belong to it; those stay.
     """
-    for name, job in sorted(_scan_temporary(ctx).items()):
+    for name, job in sorted(_scan_temporary_directory(ctx).items()):
         visible = _count_visible_files(ctx, job)
         action, reason = _choose_recovery_action(job, visible, abort, insist)
         leftover = Leftover(
@@ -86,11 +86,11 @@ def list_hadoop_file_leftovers(ctx: CommitContext, abort: bool, insist: bool) ->
         yield ForeignLeftover(leftover=leftover, is_over=False)
 
 
-def _scan_temporary(ctx: CommitContext) -> dict[str, _FileOutputJob]:
+def _scan_temporary_directory(ctx: CommitContext) -> dict[str, _FileOutputJob]:
     jobs: dict[str, _FileOutputJob] = {}
     prefix = ctx.key(f"{TEMPORARY}/")
 
-    def note(key: str, at_s: float) -> tuple[_FileOutputJob, str, bool] | None:
+    def note_file(key: str, at_s: float) -> tuple[_FileOutputJob, str, bool] | None:
         place = parse_working_directory(key[len(ctx.prefix) :])
         if place is None or is_job_id(place[0]):
             return None
@@ -101,14 +101,14 @@ def _scan_temporary(ctx: CommitContext) -> dict[str, _FileOutputJob]:
         return job, below, is_committed
 
     for info in iter_objects(ctx.store, prefix):
-        found = note(info.key, info.modified_at_s)
+        found = note_file(info.key, info.modified_at_s)
         if found is not None and not layout.is_hidden(found[1]):  # checksums of Hadoop's local file system are hidden
             job, below, is_committed = found
             job.writes.add(_write_id_in_path(below))
             job.committed += is_committed
     if ctx.store.capabilities.multipart is not None:
         for upload in iter_uploads(multipart(ctx.store), prefix):
-            if (found := note(upload.key, upload.initiated_at_s)) is not None:
+            if (found := note_file(upload.key, upload.initiated_at_s)) is not None:
                 found[0].uploads += 1
     return jobs
 
@@ -143,7 +143,7 @@ def _finish_recovery(ctx: CommitContext, name: str, insist: bool, expected: Reco
     Crash: run it again. Visible files are deleted before the files in ``_temporary``, so the next run comes to the same
     decision (C10).
     """
-    job = _scan_temporary(ctx).get(name)
+    job = _scan_temporary_directory(ctx).get(name)
     if job is None or expected is RecoveryAction.KEEP:
         return
     action, reason = _choose_recovery_action(job, _count_visible_files(ctx, job), True, insist)

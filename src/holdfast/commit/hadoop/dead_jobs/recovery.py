@@ -60,7 +60,7 @@ def end_hadoop_jobs(
         if not foreign.abort and found.is_over:
             continue
         if newest_stray_s is None:
-            newest_stray_s = _newest_stray_start_s(ctx)
+            newest_stray_s = _find_newest_stray_start_s(ctx)
         active_at_s = max(leftover.active_at_s, newest_stray_s)
         is_alive = not is_job_quiet(active_at_s, ctx.clock.now_s(), foreign.older_than_s)
         end_leftover_job(report, leftover, is_alive=is_alive, dry_run=dry_run, is_foreign=True)
@@ -86,7 +86,7 @@ def find_upload_owners(ctx: CommitContext, uploads: Sequence[UploadInfo]) -> Map
     return owners
 
 
-def _newest_stray_start_s(ctx: CommitContext) -> float:
+def _find_newest_stray_start_s(ctx: CommitContext) -> float:
     """Return the start time of the newest upload that belongs to no known job; 0 if none exists."""
     if ctx.store.capabilities.multipart is None:
         return 0.0

@@ -127,13 +127,13 @@ def _load_uploads(ctx: CommitContext, job: str, key: str) -> Sequence[SinglePend
 def load_recorded_uploads(ctx: CommitContext, job: JobWithPendingSets) -> set[Upload]:
     """Return the uploads that the job's readable records name, whether or not they are still pending."""
 
-    def load(key: str) -> Sequence[SinglePending]:
+    def load_uploads(key: str) -> Sequence[SinglePending]:
         try:
             return job.load(key)
         except CorruptDataError:
             return ()  # the uploads that it named are unknown
 
-    found = ctx.runner.map(load, (*job.sets(), *job.attempts))
+    found = ctx.runner.map(load_uploads, (*job.sets(), *job.attempts))
     return {(one.key, one.upload_id) for pendings in found for one in pendings}
 
 

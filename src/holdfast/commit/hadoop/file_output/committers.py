@@ -93,7 +93,11 @@ def list_file_output_leftovers(ctx: CommitContext, *, committer: str) -> Iterato
         committer: ``file-v1`` or ``file-v2``. For ``file-v1``, jobs of either committer that are over are listed as
             well.
     """
-    jobs = {job: found for job, found in _scan_temporary(ctx).items() if (found.committer or "file-v1") == committer}
+    jobs = {
+        job: found
+        for job, found in _scan_temporary_directory(ctx).items()
+        if (found.committer or "file-v1") == committer
+    }
     if not jobs:
         return
     visible = dict.fromkeys(jobs, 0)
@@ -114,11 +118,11 @@ def list_file_output_leftovers(ctx: CommitContext, *, committer: str) -> Iterato
         )
 
 
-def _scan_temporary(ctx: CommitContext) -> dict[JobId, _FileOutputJob]:
+def _scan_temporary_directory(ctx: CommitContext) -> dict[JobId, _FileOutputJob]:
     jobs: dict[JobId, _FileOutputJob] = {}
     prefix = ctx.key(f"{TEMPORARY}/")
 
-    def note(key: str, at_s: float) -> _FileOutputJob | None:
+    def note_file(key: str, at_s: float) -> _FileOutputJob | None:
         place = parse_working_directory(key[len(ctx.prefix) :])
         if place is None or not is_job_id(place[0]):
             return None
@@ -136,11 +140,11 @@ def _scan_temporary(ctx: CommitContext) -> dict[JobId, _FileOutputJob]:
             of_record.committer = record[1]
             of_record.records.append(path)
             of_record.active_at_s = max(of_record.active_at_s, info.modified_at_s)
-        elif (found := note(info.key, info.modified_at_s)) is not None:
+        elif (found := note_file(info.key, info.modified_at_s)) is not None:
             found.unattributed = found.unattributed or job_in_file_name(info.key) is None
     if ctx.store.capabilities.multipart is not None:
         for upload in iter_uploads(multipart(ctx.store), prefix):
-            if (found := note(upload.key, upload.initiated_at_s)) is not None:
+            if (found := note_file(upload.key, upload.initiated_at_s)) is not None:
                 found.uploads += 1
     return jobs
 
@@ -171,7 +175,7 @@ def _choose_recovery_action(found: _FileOutputJob, visible: int, *, is_success: 
 def _make_recovery_function(
     ctx: CommitContext, job: JobId, found: _FileOutputJob, action: RecoveryAction
 ) -> Callable[[], None]:
-    def finish() -> None:
+    def finish_recovery() -> None:
         if action is RecoveryAction.KEEP:
             return
         if action is RecoveryAction.BACK:
@@ -185,7 +189,7 @@ def _make_recovery_function(
         for record in found.records:
             ctx.store.delete(ctx.key(record))
 
-    return finish
+    return finish_recovery
 
 
 def _is_action_still_needed(ctx: CommitContext, job: JobId, found: _FileOutputJob, expected: RecoveryAction) -> bool:

@@ -141,12 +141,12 @@ def delete_temporary_directory(measure: Measure, job: JobRecord, outcome: JobOut
     """Clean up after a job and return its outcome: delete all of ``_temporary``, even other jobs' work (not C7)."""
     ctx = measure.ctx
 
-    def delete() -> None:
+    def delete_directory() -> None:
         if outcome.committed:
             ctx.store.delete(ctx.key(job_record_path(job)))
         delete_dir(ctx, TEMPORARY)
 
-    return clean_up_after_job(measure, outcome, delete)
+    return clean_up_after_job(measure, outcome, delete_directory)
 
 
 def merge_paths_v1(ctx: CommitContext, source: str) -> None:

@@ -64,7 +64,7 @@ def _load_all_pendingsets(
     """Load an attempt's upload records and add ids to them. If one cannot be loaded, abort the others and raise."""
     prefix = measure.ctx.prefix
 
-    def load(path: str) -> SinglePending | HoldfastError:
+    def load_pending_file(path: str) -> SinglePending | HoldfastError:
         try:
             found = load_upload_record(measure, owner.job, path)
         except HoldfastError as error:
@@ -72,7 +72,7 @@ def _load_all_pendingsets(
         counted = found.rows or rows.get(found.key.removeprefix(prefix), 0)
         return replace(found, job_id=owner.job, task_id=make_hadoop_attempt_id(owner), rows=counted)
 
-    results = list(measure.ctx.runner.map(load, paths))
+    results = list(measure.ctx.runner.map(load_pending_file, paths))
     pendings = [found for found in results if isinstance(found, SinglePending)]
     errors = [found for found in results if isinstance(found, HoldfastError)]
     if not errors and len({pending.key for pending in pendings}) < len(pendings):
@@ -121,11 +121,11 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
             if commit.etag and names.get(pendingset_path(job.job, commit.task)) == commit.etag
         }
 
-        def load(path: str) -> PendingSet:
+        def load_set(path: str) -> PendingSet:
             data = inlined[path].manifest_data() if path in inlined else None
             return load_pendingset(measure, job.job, path, data)
 
-        published = complete_all_uploads(measure, list(names), load)
+        published = complete_all_uploads(measure, list(names), load_set)
     outcome = report_completion(measure, job, published)
     return clean_up_after_job(measure, outcome, partial(clean_up_magic_job, measure, job.job, with_sets=False))
 
@@ -234,7 +234,7 @@ def find_magic_jobs(ctx: CommitContext) -> dict[JobId, float]:
 def has_records(ctx: CommitContext, job: JobId, folders: Sequence[str]) -> bool:
     """Check whether one of these folders, maybe of other destinations (C7), contains the job's magic directory."""
 
-    def is_home(folder: str) -> bool:
+    def is_records_folder(folder: str) -> bool:
         try:
             return next(iter_objects(ctx.store, f"{folder}{MAGIC_JOB_PREFIX}{job}/", page_size=2), None) is not None
         except AccessDeniedError:
@@ -242,7 +242,7 @@ def has_records(ctx: CommitContext, job: JobId, folders: Sequence[str]) -> bool:
                 raise
             return False  # the credentials cover only this destination; see `holdfast.commit.two_phase.pending_uploads`
 
-    return any(is_home(folder) for folder in folders)
+    return any(is_records_folder(folder) for folder in folders)
 
 
 def list_magic_leftovers(ctx: CommitContext) -> Iterator[Leftover]:

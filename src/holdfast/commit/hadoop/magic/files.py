@@ -118,7 +118,7 @@ def open_magic_file(
         )
     ctx, owner = measure.ctx, parse_attempt_in_path(path)
 
-    def save(file: FileEntry) -> None:
+    def save_pending_file(file: FileEntry) -> None:
         length = {MARKER_LENGTH: str(file.size_bytes)} if ctx.store.capabilities.metadata else None
         ctx.store.put(ctx.key(path), b"", metadata=length)
         measure.recorder.count("committer_magic_marker_put")
@@ -135,7 +135,7 @@ def open_magic_file(
         budget=budget,
         base_part_bytes=ctx.settings.part_size_bytes,
         metadata={} if owner is None else {ATTEMPT_METADATA: owner.attempt},
-        on_uploaded=save,
+        on_uploaded=save_pending_file,
     )
 
 
@@ -207,7 +207,7 @@ def clean_up_magic_job(measure: Measure, job: JobId, *, with_sets: bool = True) 
     lists = ctx.store.capabilities.lists_uploads is Support.YES
     recorded: set[Upload] | None = None
 
-    def select(pending: set[Upload]) -> set[Upload]:
+    def select_uploads(pending: set[Upload]) -> set[Upload]:
         nonlocal recorded
         own = {upload for upload in pending if job_in_file_name(upload[0]) == job}
         if recorded is not None:
@@ -215,7 +215,7 @@ def clean_up_magic_job(measure: Measure, job: JobId, *, with_sets: bool = True) 
         recorded = _recorded_uploads(measure, job, with_sets) if pending != own or not lists else set()
         return own | (recorded & pending if lists else recorded)
 
-    abort_listed_uploads(measure, select)
+    abort_listed_uploads(measure, select_uploads)
     delete_dir(ctx, magic_dir(job), unfinished=False)
 
 
@@ -229,7 +229,7 @@ def _recorded_uploads(measure: Measure, job: JobId, with_sets: bool) -> set[Uplo
 def load_readable_uploads(measure: Measure, job: JobId, paths: Iterable[str]) -> list[SinglePending]:
     """Load the uploads that records name; skip records that are unreadable (paper 001, "Malicious …") or gone."""
 
-    def load(path: str) -> tuple[SinglePending, ...]:
+    def load_uploads(path: str) -> tuple[SinglePending, ...]:
         try:
             if is_pendingset_path(path):
                 return load_pendingset(measure, job, path).commits
@@ -238,4 +238,4 @@ def load_readable_uploads(measure: Measure, job: JobId, paths: Iterable[str]) ->
             _log.warning("a record of job %s could not be loaded, so its uploads are not aborted (%s)", job, error)
             return ()
 
-    return [one for found in measure.ctx.runner.map(load, list(paths)) for one in found]
+    return [one for found in measure.ctx.runner.map(load_uploads, list(paths)) for one in found]

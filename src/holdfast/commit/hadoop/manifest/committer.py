@@ -136,7 +136,7 @@ def _make_leftover(ctx: CommitContext, directory: _JobDirectory) -> Leftover:
                 files = counts.all_visible
                 action, reason = _choose_recovery_action(counts)
 
-    def recover() -> None:
+    def recover_job() -> None:
         if action is RecoveryAction.KEEP or (
             action is RecoveryAction.BACK and not _is_action_still_needed(ctx, directory, action)
         ):
@@ -156,7 +156,7 @@ def _make_leftover(ctx: CommitContext, directory: _JobDirectory) -> Leftover:
         active_at_s=directory.active_at_s,
         action=action,
         reason=reason,
-        recover=recover,
+        recover=recover_job,
         files=files,
     )
 

@@ -125,7 +125,7 @@ def encode_intermediate_manifest(manifest: IntermediateManifest, url: str) -> by
         url: URL of the destination, in the form of `Destination.url`; all URIs in the manifest start with it.
     """
 
-    def file(entry: ManifestFile) -> dict[str, object]:
+    def encode_file(entry: ManifestFile) -> dict[str, object]:
         return {
             "s": encode_uri(url, entry.source),
             "d": encode_uri(url, entry.dest),
@@ -143,7 +143,7 @@ def encode_intermediate_manifest(manifest: IntermediateManifest, url: str) -> by
         "taskID": manifest.task_id,
         "taskAttemptID": manifest.task_attempt_id,
         "taskAttemptDir": encode_uri(url, manifest.task_attempt_dir),
-        "files": [file(entry) for entry in manifest.files],
+        "files": [encode_file(entry) for entry in manifest.files],
         "directories": [],
         "iostatistics": encode_statistics(manifest.statistics),
     }

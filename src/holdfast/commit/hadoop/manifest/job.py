@@ -142,12 +142,12 @@ def delete_job_directory(measure: Measure, job: JobRecord, outcome: JobOutcome) 
     """
     ctx = measure.ctx
 
-    def delete() -> None:
+    def delete_directory() -> None:
         if outcome.committed:
             ctx.store.delete(ctx.key(job_record_path(job)))
         delete_dir(ctx, job_dir(job.job))
 
-    return clean_up_after_job(measure, outcome, delete)
+    return clean_up_after_job(measure, outcome, delete_directory)
 
 
 # --- manifests --------------------------------------------------------------------------------------------------------
@@ -319,7 +319,7 @@ def _rename_file(measure: Measure, file: ManifestFile) -> None:
     ctx = measure.ctx
     store = as_renaming(ctx.store)
 
-    def move() -> None:
+    def move_to_target() -> None:
         with measure.recorder.time_block("commit_file_rename"):
             store.rename(ctx.key(file.source), ctx.key(file.dest))
 
@@ -327,7 +327,7 @@ def _rename_file(measure: Measure, file: ManifestFile) -> None:
         found = file_info(ctx, file.dest) if is_retry or file.etag else None
         return found is not None and is_renamed_file(file, found)
 
-    if not ensure_file_moved(ctx, file.dest, move, has_arrived):
+    if not ensure_file_moved(ctx, file.dest, move_to_target, has_arrived):
         raise NotFoundError(
             "a file of a committed task does not exist, so the job cannot be committed: run it again",
             source=file.source,

@@ -132,13 +132,13 @@ def commit_job(conflicts: ConflictPolicy, measure: Measure, job: JobRecord, repo
 
 
 def _publish_files(conflicts: ConflictPolicy, measure: Measure, job: JobRecord, names: Sequence[str]) -> PublishedFiles:
-    def load(name: str) -> PendingSet:
+    def load_set(name: str) -> PendingSet:
         return load_pendingset(measure, job.job, name)
 
     with measure.stage("job_stage_resolve_conflicts"):
-        conflicts.resolve(measure, job, names, load)
+        conflicts.resolve(measure, job, names, load_set)
     with measure.stage("job_stage_complete_uploads"):
-        return complete_all_uploads(measure, names, load)
+        return complete_all_uploads(measure, names, load_set)
 
 
 def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:

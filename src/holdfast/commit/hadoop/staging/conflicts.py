@@ -91,11 +91,11 @@ def _delete_partitions(ctx: CommitContext, partitions: Iterable[str]) -> None:
         HoldfastError: some files could not be deleted.
     """
 
-    def delete(partition: str) -> int:
+    def delete_partition(partition: str) -> int:
         return delete_visible_files(_partition_context(ctx, partition))
 
     found = sorted(partitions)
-    for done, _deleted in enumerate(ctx.runner.map(delete, found), start=1):
+    for done, _deleted in enumerate(ctx.runner.map(delete_partition, found), start=1):
         ctx.progress("partitions", done, len(found))
 
 
