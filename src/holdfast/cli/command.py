@@ -92,8 +92,10 @@ class CommandGroup(click.Group):
         else:
             found = super().get_command(ctx, cmd_name)
         if found is None and not cmd_name.startswith("-"):
-            hint = self._elsewhere.get(cmd_name) or suggest_nearest(cmd_name, [*self._modules, *others])
-            ctx.fail(f"no such command '{cmd_name}': {hint}")
+            if cmd_name in self._elsewhere:
+                ctx.fail(f"the command '{cmd_name}' is in another package: {self._elsewhere[cmd_name]}")
+            offered = [one for one in (*self._modules, *others) if one != "rm"]  # a typo must not delete anything
+            ctx.fail(f"no such command '{cmd_name}': {suggest_nearest(cmd_name, offered)}")
         return found
 
     def list_commands(self, ctx: click.Context) -> list[str]:

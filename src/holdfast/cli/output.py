@@ -41,8 +41,10 @@ def _report_stdout_errors() -> Iterator[None]:
 
     Raises:
         BrokenPipeError: the reader closed the pipe.
-        OutputError: stdout cannot be written, e.g. because the disk is full.
+        OutputError: stdout cannot be written, e.g. because the disk is full, or because it was closed at the start.
     """
+    if sys.stdout is None:
+        raise OutputError("stdout is closed: open it, or send the output to /dev/null")
     try:
         yield
     except BrokenPipeError:
@@ -152,8 +154,6 @@ class Output:
             BrokenPipeError: the reader closed the pipe.
             OutputError: stdout cannot be written, e.g. because the disk is full.
         """
-        if sys.stdout is None:
-            return  # it was closed when this process started
         with _report_stdout_errors():
             sys.stdout.flush()
             sys.stdout.buffer.write(data)

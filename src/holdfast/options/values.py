@@ -56,6 +56,8 @@ def parse_columns(text: str) -> tuple[str, ...]:
         name = "" if match is None else match[1].replace("``", "`") if match[1] else match[2].strip()
         if match is None or not name:
             raise InvalidRequestError("not a list of column names: write a,b and put names with commas in backticks")
+        if name in names:
+            raise InvalidRequestError("a column is named twice: name each once", column=name)
         names.append(name)
         if not match[3]:
             return tuple(names)

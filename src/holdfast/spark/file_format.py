@@ -93,6 +93,10 @@ def _require_typed_files(file_format: FileFormat[Any], table: TableRecord | None
     described = table is not None and table.file_format == file_format.name
     for file in snapshot.files:
         if file.size_bytes and not (described and file_owner(file.path)):
+            if table is not None and not described:
+                raise InvalidRequestError(
+                    "the table is in another format: leave out the format", table=table.file_format
+                )
             raise InvalidRequestError(
                 f"{file_format.name} files that no log describes are read by Spark only: use spark.read, or write the "
                 "table with the committer two_phase",

@@ -377,8 +377,8 @@ def _run_function(function: UnitFunction, transaction: UnitTransaction, unit: Un
     if isinstance(returned, CoroutineType):
         returned.close()  # or Python warns that nothing has awaited it
     raise InvalidRequestError(
-        "the function of a unit returns None, since anything else may be what would run: leave out yield and async, "
-        "write loops instead of map, wait for what runs elsewhere, and put results into a table",
+        "the function of a unit must return None, because a result may be code that has not run yet: put results into "
+        "a table, leave out yield and async, write loops instead of map, and wait for what runs elsewhere",
         returned=type(returned).__name__,
     )
 

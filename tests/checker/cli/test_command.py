@@ -106,6 +106,15 @@ def test_the_list_names_everything() -> None:
         assert all(f"\n{one} " in shown for one in (*subject.families, *subject.rules))
 
 
+@pytest.mark.parametrize(("name", "kind"), [("magic", "committers"), ("units", "units")])
+def test_the_list_of_one_subject_has_only_its_own(name: str, kind: str) -> None:
+    document = json.loads(run("check", name, "--list", "--json").stdout)
+    assert list(document) == [kind]
+    assert [scene["name"] for scene in document[kind]["scenes"]] == list(find_subject(name).families)
+    shown = run("check", name, "--list").stdout
+    assert f"scene of {kind}" in shown and "what it does" not in shown
+
+
 def test_warnings_of_the_code_under_test_are_silenced(caplog: pytest.LogCaptureFixture) -> None:
     before = logging.getLogger("holdfast").level
     run("check", "magic", "--scene", "second-driver", "--states", "3000")
@@ -177,7 +186,8 @@ def test_a_walk_that_finds_nothing() -> None:
         ("magic --scene spekulation", "did you mean speculation"),
         ("magic --property D4", "did you mean C4"),
         ("", "give one of: the NAME"),
-        ("magic --list", "leave out the NAME"),
+        ("magic --list --all", "give one of: the NAME"),
+        ("magick --list", "did you mean magic"),
         ("--all --list", "give one of: the NAME"),
         ("--replay x magic", "give one of: the NAME"),
         ("--list --walk", "need the NAME"),

@@ -107,6 +107,7 @@ def test_text_that_no_log_describes_is_refused(tmp_path: Path) -> None:
     url = str(tmp_path / "t")
     commit_files(url, {".json": b'{"a": "x"}\n'}, {"format": "json", "schema": schema})
     assert read(url) == [{"a": "x"}]
+    assert "the table is in another format: leave out the format" in refusal(url, "--format", "csv")
     (tmp_path / "t" / "y.json").write_text('{"a": "y"}\n')
     assert "file='y.json'" in refusal(url)
 

@@ -370,7 +370,7 @@ def test_a_namespace_whose_database_was_replaced_can_be_opened_again(
     for one in (file, Path(f"{file}-wal"), Path(f"{file}-shm")):
         one.unlink(missing_ok=True)
     copy.rename(file)
-    with pytest.raises(NotFoundError, match="open the namespace again"):
+    with pytest.raises(NotFoundError, match="open it again"):
         NamespaceFileSystem(database=database, user="me").ls("n")
     fs.invalidate_cache()
     assert fs.ls("n", detail=False) == ["n/kept"]

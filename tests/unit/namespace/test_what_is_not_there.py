@@ -12,6 +12,7 @@ from holdfast.namespace.keys import MOST_ID, ROOT_ID, ROOT_KEY, inode_key, is_id
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.namespace.operations import content
 from holdfast.namespace.other_records import _MOST_AHEAD_MS, Lease
+from holdfast.namespace.paths import NsPath
 from holdfast.stores.base import Require
 from tests.namespace_world import HookedDatabase, World
 
@@ -121,3 +122,10 @@ def test_the_root_has_no_lease() -> None:
 )
 def test_ids_have_a_range(value: object, expected: bool) -> None:
     assert is_id(value) is expected
+
+
+@pytest.mark.parametrize(
+    ("path", "top", "is_below"), [("/a/b", "/a", True), ("/a", "/a", True), ("/a", "/", True), ("/ab", "/a", False)]
+)
+def test_what_is_below_a_directory(path: str, top: str, *, is_below: bool) -> None:
+    assert NsPath.parse(path).is_below(NsPath.parse(top)) is is_below

@@ -26,6 +26,11 @@ def test_a_list_of_columns_is_refused(text: str) -> None:
         parse_write_options({"path": "out", "partitionBy": text}, overwrite=False)
 
 
+def test_a_column_is_named_once() -> None:
+    with pytest.raises(InvalidRequestError, match="a column is named twice: name each once"):
+        parse_write_options({"path": "out", "partitionBy": "a,b,`a`"}, overwrite=False)
+
+
 @pytest.mark.parametrize("names", [("a",), ("a b", "c"), ("a,b",), ("`",), ("a`,`b", " x "), ("é\n",)])
 def test_any_column_names_make_the_round_trip(names: tuple[str, ...]) -> None:
     given = {"path": "out", "partitionBy": join_columns(names)}

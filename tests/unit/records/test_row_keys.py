@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.records.keys import cell_key, cells_range, column_bytes, history_range, parse_cell_key, row_prefix
-from holdfast.records.row_keys import Part, Row, decode_row, encode_row, find_key_between_rows, prefix_range
+from holdfast.records.row_keys import (
+    Part,
+    Row,
+    decode_row,
+    encode_row,
+    end_of_prefix,
+    find_key_between_rows,
+    prefix_range,
+)
 
 _LARGEST = 2**64 - 1
 _texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=5) | st.text("a\0\x01é", max_size=4)
@@ -119,6 +127,18 @@ def test_the_middle_of_two_integers_is_found_although_the_greater_key_is_cut() -
     low, high = encode_row(65536), encode_row(5 << 16)[:2]
     middle = find_key_between_rows(low, high, 0)
     assert middle is not None and decode_row(middle + b"\0")[0] == 3 << 16
+
+
+def test_the_middle_below_an_integer_of_eight_bytes() -> None:
+    middle = find_key_between_rows(encode_row(0), encode_row(2**63), 0)
+    assert middle is not None and decode_row(middle + b"\0")[0] == 2**62
+
+
+@pytest.mark.parametrize(
+    ("prefix", "end"), [(b"a", b"b"), (b"a\xff", b"b"), (b"\xff", b"\xff\xff"), (b"\xff\xff", b"\xff\xff\xff")]
+)
+def test_the_end_of_a_prefix_is_greater_than_it(prefix: bytes, end: bytes) -> None:
+    assert end_of_prefix(prefix) == end > prefix + b"\0"
 
 
 def test_integers_of_numpy_are_integers() -> None:

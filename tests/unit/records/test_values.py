@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError, UnsupportedError
-from holdfast.records.values import MAX_ENCODED_BYTES, Value, decode_value, encode_value, encoded_type_name
+from holdfast.records.values import (
+    _DEEPEST,
+    MAX_ENCODED_BYTES,
+    Value,
+    decode_value,
+    encode_value,
+    encoded_type_name,
+)
 from holdfast.transactions.base import MAX_NUMBER
 from tests.unit.records.databases import memory_db
 
@@ -151,6 +159,16 @@ def test_deep_and_endless_values_are_refused() -> None:
     endless.append(endless)
     with pytest.raises(InvalidRequestError, match="levels deep"):
         encode_value(endless)
+
+
+@pytest.mark.parametrize("wrap", [lambda inner: [inner], lambda inner: {"a": inner}], ids=["list", "dictionary"])
+def test_a_value_is_stored_up_to_the_documented_depth(wrap: Callable[[object], object]) -> None:
+    value: object = 1
+    for _ in range(_DEEPEST - 1):
+        value = wrap(value)
+    assert decode_value(encode_value(value)) == value
+    with pytest.raises(InvalidRequestError, match=f"at most {_DEEPEST} levels deep"):
+        encode_value(wrap(value))
 
 
 @given(st.sampled_from("btifja").flatmap(lambda kind: st.binary(max_size=40).map(lambda rest: kind.encode() + rest)))

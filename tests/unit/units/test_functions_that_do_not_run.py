@@ -81,7 +81,7 @@ def test_a_unit_whose_function_has_not_run_is_not_done(
     world = UnitWorld()
     with pytest.raises(
         InvalidRequestError,
-        match=rf"returns None, since.*returned='{returned}'.*unit='a'",
+        match=rf"must return None, because.*returned='{returned}'.*unit='a'",
     ):
         world.run(function, _KEYS, settings)
     assert world.cells == {} and world.progress.done == 0

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+import pytest
+
+from holdfast.errors import InvalidRequestError
 from holdfast.transactions.base import ABSENT, Commit, Outcome, Record, ScanPage
 from holdfast.units.execution import LockedReads
 
@@ -47,3 +50,10 @@ def test_absent_records_are_validated() -> None:
     assert list(reads.get_many([b"a", b"b"])) == [b"a"]
     reads.get_many([b"c"])
     assert reads.to_validation() == Commit(reads={b"b": ABSENT, b"c": ABSENT})
+
+
+def test_a_range_of_a_dropped_table_is_not_scanned() -> None:
+    """Without its guard, others could insert into the range."""
+    reads = LockedReads(_Changing({b"a": Record(1, b"", 0)}, {b"a": Record(1, b"", 0)}), exclusive=False)
+    with pytest.raises(InvalidRequestError, match="the table was dropped: create it"):
+        reads.scan(b"a", b"z", None, guard=_GUARD)

@@ -137,3 +137,11 @@ def test_a_damaged_report_is_refused(damage: dict[str, object]) -> None:
         JobReport.of({**JobReport.of_tasks(JOB, [_task(1)], 1.0).to_json(), **damage})
     with pytest.raises(CorruptDataError):
         JobReport.of({})
+
+
+def test_the_report_of_a_finished_job_is_the_recorded_one() -> None:
+    """Later, its duration does not grow."""
+    recorded = JobReport.of_tasks(JOB, [_task(100)], 8.0)
+    tasks = [TaskProgress(done=100, statistics=_task(100))]
+    assert JobState(job=JOB, tasks=tasks, report=recorded).report_at(5000.0) is recorded
+    assert JobState(job=JOB, tasks=tasks, report=None).report_at(1020.0).units_per_s == 5.0

@@ -11,9 +11,10 @@ import pytest
 from holdfast.errors import FencedError, HoldfastError, InvalidRequestError, OutcomeUnknownError, UnavailableError
 from holdfast.records.batches import read_records
 from holdfast.transactions.base import Commit
+from holdfast.units.jobs import read_task_progress
 from holdfast.units.work_list import ExpiredClaimDetector
 from tests.clocks import SuspendedClock
-from tests.unit.units.work_worlds import LEASE_S, WorkWorld
+from tests.unit.units.work_worlds import LEASE_S, WorkWorld, grow
 from tests.units_world import Death, Shaky, fail_at
 
 
@@ -193,3 +194,20 @@ def test_nobody_beats_for_a_dropped_list() -> None:
     with pytest.raises(FencedError, match="the work list was dropped"):
         world.worker(repeat=drops_first).run()
     assert not list(read_records(world.inner, *dropped.heartbeats_range))
+
+
+def test_a_worker_that_goes_on_is_not_finished() -> None:
+    world = WorkWorld()
+    seen: list[bool] = []
+
+    def is_finished() -> list[bool]:
+        return [one.is_finished for one in read_task_progress(world.inner, world.job)]
+
+    def slow(txn: Any, key: int, value: object) -> None:
+        world.environment.clock.sleep(LEASE_S)
+        seen.extend(is_finished())
+        grow(txn, key, value)
+
+    world.worker(group=1, function=slow).run()
+    assert seen and not any(seen), "it has written its progress several times"
+    assert is_finished() == [True]

@@ -59,7 +59,9 @@ _FILE = click.Path(path_type=Path)
 @click.option("--replay", metavar="FILE", type=_FILE, help="Replay a saved counterexample with the installed code.")
 @click.option("--details", is_flag=True, help="Show every call of the story.")
 @click.option("--all", "every", is_flag=True, help="Compare every committer with the papers and with its declaration.")
-@click.option("--list", "listed", is_flag=True, help="List what can be checked, the scenes and the properties.")
+@click.option(
+    "--list", "listed", is_flag=True, help="List what can be checked, its scenes and properties; all, or of NAME."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, for programs.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 @report_errors
@@ -88,9 +90,8 @@ def _refuse_contradicting_options(options: CheckOptions) -> None:
     Raises:
         UsageError: two options contradict each other, or one is missing.
     """
-    if options.listed and options.name is not None:
-        raise click.UsageError("--list shows everything that can be checked: leave out the NAME")
-    if sum([options.name is not None, options.replay is not None, options.every, options.listed]) != 1:
+    named = options.name is not None or options.listed  # --list alone lists all, with a name what is checked of it
+    if sum([named, options.replay is not None, options.every]) != 1:
         raise click.UsageError(
             "give one of: the NAME of a committer, transactions, namespace, units, --replay FILE, --all, --list"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from holdfast_checker.kernel.explore import Budget
 from holdfast_checker.kernel.state_space import BROKEN_CODE
 from holdfast_checker.narrative.story import Story, property_heading
 from holdfast_checker.specimens import COMPARED
-from holdfast_checker.subjects import SUBJECTS, committer_subject
+from holdfast_checker.subjects import SUBJECTS, committer_subject, find_subject
 
 
 @dataclass(kw_only=True)
@@ -213,32 +213,38 @@ def print_replay(counterexample: Counterexample, story: Story | None, options: C
 
 
 # --- the list ---------------------------------------------------------------------------------------------------------
-def print_scenes_and_properties(out: Output) -> None:
-    """Print the list of committers, and the scenes and properties of each kind of subject."""
-    kinds = {"committers": committer_subject(TWO_PHASE), **SUBJECTS}
+def print_scenes_and_properties(out: Output, name: str | None) -> None:
+    """Print the list of committers, and the scenes and properties of each subject, or of the one with this name."""
+    kinds: Mapping[str, Subject[Any]] = {"committers": committer_subject(TWO_PHASE), **SUBJECTS}
+    if name is not None:
+        subject = find_subject(name)
+        kinds = {subject.name if subject.name in SUBJECTS else "committers": subject}
     listed: dict[str, dict[str, list[tuple[str, ...]]]] = {
         kind: {
-            "scenes": [(name, _summarize_scenes(scenes)) for name, scenes in subject.families.items()],
+            "scenes": [(family, _summarize_scenes(scenes)) for family, scenes in subject.families.items()],
             "properties": [(one.name, one.title, one.meaning) for one in subject.rules.values()],
         }
         for kind, subject in kinds.items()
     }
     committers: list[tuple[str, ...]] = [(one.name, one.summary) for one in COMPARED.values()]
+    if name is None:
+        listed["committers"] = {"names": committers, **listed["committers"]}
     columns = {"names": ("name", "summary"), "scenes": ("name", "summary"), "properties": ("name", "title", "meaning")}
     out.document(
         {
             kind: {part: [dict(zip(columns[part], row, strict=True)) for row in rows] for part, rows in those.items()}
-            for kind, those in {**listed, "committers": {"names": committers, **listed["committers"]}}.items()
+            for kind, those in listed.items()
         }
     )
-    out.table(["committer", "what it does"], committers)
+    if name is None:
+        out.table(["committer", "what it does"], committers)
     for kind, those in listed.items():
         out.table([f"scene of {kind}", "what happens"], those["scenes"])
         out.table([f"property of {kind}", "title", "what must hold"], those["properties"])
 
 
 def _summarize_scenes(scenes: Sequence[Scene]) -> str:
-    more = f" (and {len(scenes) - 1} more scenes)" if len(scenes) > 1 else ""
+    more = f" (and {format_count(len(scenes) - 1, 'more scene')})" if len(scenes) > 1 else ""
     return f"{scenes[0].summary}{more}"
 
 

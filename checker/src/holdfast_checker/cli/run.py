@@ -39,7 +39,7 @@ def run_check(options: CheckOptions, out: Output) -> bool:
         Abort: the user interrupted the run; what was found so far has been shown.
     """
     if options.listed:
-        print_scenes_and_properties(out)
+        print_scenes_and_properties(out, options.name)
         return True
     if options.save is not None:
         _require_writable_directory(options.save)

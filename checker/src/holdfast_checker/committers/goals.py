@@ -36,7 +36,7 @@ def _driver_job_commit(view: View) -> LogDecision | None:
     return found if found is not None and found.commits else None
 
 
-def _make_learned_outcome_goal(outcome: str, *who: str) -> _StepGoal:
+def _learned_outcome_goal(outcome: str, *who: str) -> _StepGoal:
     def step(sandbox: StoreSandbox, before: View, after: View, actor: str) -> bool:
         return any(told.outcome == outcome and (not who or told.who in who) for told in new_outcomes(before, after))
 
@@ -127,7 +127,7 @@ def _is_driver_job_aborted_elsewhere(sandbox: StoreSandbox, before: View, after:
     return (
         found is not None
         and not found.commits
-        and _make_learned_outcome_goal("aborted", "driver")(sandbox, before, after, actor)
+        and _learned_outcome_goal("aborted", "driver")(sandbox, before, after, actor)
     )
 
 
@@ -160,10 +160,9 @@ GOALS: Mapping[str, Goal] = {
     "committed": Goal(
         "the driver is told that its job is committed, and all its files are visible", step=_driver_commits
     ),
-    "aborted": Goal("a driver is told that the job is aborted", step=_make_learned_outcome_goal("aborted")),
+    "aborted": Goal("a driver is told that the job is aborted", step=_learned_outcome_goal("aborted")),
     "cleaned-up": Goal(
-        "a job is committed, and nothing hidden of it is left, without recovery",
-        end=_are_hidden_files_removed,
+        "a job is committed, and nothing hidden of it is left, without recovery", end=_are_hidden_files_removed
     ),
     "at-once": Goal(
         "one step decides the driver's job, and leaves nothing to roll forward", step=_is_job_decided_and_done
@@ -176,8 +175,7 @@ GOALS: Mapping[str, Goal] = {
     "second-job": Goal("another job is committed as well as the driver's", step=_other_job_commits_too),
     "after-a-death": Goal("another job is committed after the driver has died", step=_commits_after_death),
     "overtaken": Goal(
-        "another job is decided while the driver's runs, and both are committed",
-        step=_is_other_job_decided_first,
+        "another job is decided while the driver's runs, and both are committed", step=_is_other_job_decided_first
     ),
     "replaced": Goal("an overwrite is done, and the replaced files are deleted", step=_overwrite_deletes_old_files),
     "trimmed": Goal("the log trims a decision", step=_log_is_trimmed),
@@ -185,8 +183,8 @@ GOALS: Mapping[str, Goal] = {
         "a driver is told that its job was aborted by another process", step=_is_driver_job_aborted_elsewhere
     ),
     "late-attempt": Goal("an attempt writes after its job is decided", step=_is_write_after_decision),
-    "refused": Goal("a job is refused because the destination holds data", step=_make_learned_outcome_goal("refused")),
-    "skipped": Goal("a job has nothing to do", step=_make_learned_outcome_goal("skipped")),
+    "refused": Goal("a job is refused because the destination holds data", step=_learned_outcome_goal("refused")),
+    "skipped": Goal("a job has nothing to do", step=_learned_outcome_goal("skipped")),
     "read-without": Goal("a reader sees nothing of the job", step=_make_reader_sees_job_goal(new=False)),
     "read-with": Goal("a reader sees the job", step=_make_reader_sees_job_goal(new=True)),
     "read-between": Goal("a read ends when the job is decided and not yet visible", step=_is_read_before_visible_mark),

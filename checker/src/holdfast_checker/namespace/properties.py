@@ -109,12 +109,10 @@ def _judge_garbage_collection(setting: NamespaceSetting, view: View) -> str | No
     """Run the shipped garbage collector at the end: once for trees and leases, once for the garbage of that."""
     records, image = cast("DatabaseState", view.states[DATABASE]).records, _blobs_in_store(view)
     key = (records.keys, tuple((one.value, one.number) for one in records.records), image.key)  # without versions
-    return setting.get_cached_verdict(key, lambda: _describe_leftovers_after_collection(setting, records, image))
+    return setting.get_cached_verdict(key, lambda: _describe_leftovers(setting, records, image))
 
 
-def _describe_leftovers_after_collection(
-    setting: NamespaceSetting, records: RecordMap, image: StoreSnapshot
-) -> str | None:
+def _describe_leftovers(setting: NamespaceSetting, records: RecordMap, image: StoreSnapshot) -> str | None:
     database = DatabaseCopy(records)
     clock = ManualClock(setting.start_s)
     store = RestorableStore(clock=clock, ids=CountingIds())

@@ -47,7 +47,7 @@ def build_world(scene: NamespaceScene, tracker: GoalTracker | None = None) -> Wo
         tracker: records the coverage goals that executions reach.
     """
     resource = StoreResource(BLOBS, time_of=partial(_object_store_time_s, scene))
-    setting, image = _run_calls_before_history(scene, resource)
+    setting, image = _run_earlier_calls(scene, resource)
     resource.set_initial_contents(image)
     paths = tuple("/" + "/".join(path) for path, _node in tree_of_records(setting.start, setting.blobs).nodes)
     is_mortal = not scene.locks  # the death of a process would release its locks
@@ -92,7 +92,7 @@ def _object_store_time_s(scene: NamespaceScene, actor: str) -> float:
     return _START_S if scene.is_slow and actor in scene.scripts else _START_S + _OLD_S
 
 
-def _run_calls_before_history(scene: NamespaceScene, resource: StoreResource) -> tuple[NamespaceSetting, StoreSnapshot]:
+def _run_earlier_calls(scene: NamespaceScene, resource: StoreResource) -> tuple[NamespaceSetting, StoreSnapshot]:
     """Run the calls that precede every history on a real namespace; return the actors' setting and the blobs."""
     configuration = Configuration(
         name="world",

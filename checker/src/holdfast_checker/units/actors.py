@@ -81,7 +81,7 @@ def run_actor(around: ActorContext, run: ActorSpec, port: Port) -> None:
         buffering=SERVER if run.is_locked else CLIENT,
     )
     if run.after and port.call(Call(DATABASE, "await", (run.after,))) in (DONE, UNNEEDED):
-        _report_actor_end(port, UNNEEDED)
+        _report_end(port, UNNEEDED)
         return
     database, environment = around.open(port, reads_ahead=run.reads_ahead)
     execution = UnitExecution(
@@ -102,15 +102,15 @@ def run_actor(around: ActorContext, run: ActorSpec, port: Port) -> None:
             _run_task(around, run, execution, database, around.jobs[run.job])
     except HoldfastError as error:
         unit = error.variables.get("unit")
-        _report_actor_end(port, f"{type(error).__name__} {unit}" if unit is not None else type(error).__name__)
+        _report_end(port, f"{type(error).__name__} {unit}" if unit is not None else type(error).__name__)
     else:
         unwanted = around.work.range if around.work is not None and run.job == LIST else (b"", b"")
-        _report_actor_end(port, DONE, around.setting.required_effects[port.name], unwanted)
+        _report_end(port, DONE, around.setting.required_effects[port.name], unwanted)
     finally:
         around.record_goals(execution.statistics, database)
 
 
-def _report_actor_end(
+def _report_end(
     port: Port, how: str, wanted: tuple[bytes, ...] = (), unwanted: tuple[bytes, bytes] = (b"", b"")
 ) -> None:
     port.call(Call(DATABASE, "report", (port.name, how, wanted, unwanted)))
@@ -170,4 +170,4 @@ def end_run_early(around: ActorContext, run: str, port: Port) -> None:
     database, environment = around.open(port)
     with suppress(UnavailableError):
         record_run_failure(database, around.jobs["job"], run, environment)
-        _report_actor_end(port, GIVEN_UP, around.setting.required_effects[port.name])
+        _report_end(port, GIVEN_UP, around.setting.required_effects[port.name])

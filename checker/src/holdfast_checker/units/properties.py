@@ -182,7 +182,7 @@ def _judge_endless_jobs(setting: UnitsWorldContext, view: View) -> str | None:
     return None
 
 
-def _check_after_every_step(
+def _after_every_step(
     judge: Callable[[UnitsWorldContext, DecodedUnitsState], Iterator[str]],
 ) -> Callable[..., str | None]:
     """Turn a function that finds errors in one state into a rule that is checked after every step."""
@@ -193,11 +193,11 @@ _JUDGES: Mapping[str, Judges] = {
     "U1": (_judge_repeated_units, None),
     "U2": (None, _judge_serializability),
     "U3": (_judge_early_success_report, _judge_lost_effects),
-    "U4": (_check_after_every_step(_describe_wrong_progress), None),
+    "U4": (_after_every_step(_describe_wrong_progress), None),
     "U5": (_judge_false_errors, None),
     "U6": (None, _judge_stray_cells),
     "U7": (_judge_late_effects, None),
-    "W1": (_check_after_every_step(_describe_misplaced_records), None),
+    "W1": (_after_every_step(_describe_misplaced_records), None),
     "W2": (_judge_early_job_end, _judge_endless_jobs),
 }
 """The functions that judge a step and the end of a history, by the name of the property."""

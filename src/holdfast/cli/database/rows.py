@@ -73,7 +73,8 @@ def _resolve_database_url(given: str) -> str:
 def _read_url_variable(name: str) -> str:
     if not name.replace("-", "_").isidentifier():
         raise InvalidRequestError(
-            "a database is named by its url: write sqlite:///directory/file.db for a file", given=name
+            "a database is named by its url: write sqlite:///directory/file.db for a file",
+            given="(not shown, it may hold a password)" if "@" in name else name,
         )
     variable = _VARIABLE_PREFIX + name.upper().replace("-", "_")
     url = os.environ.get(variable, "")

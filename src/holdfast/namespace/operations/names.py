@@ -265,7 +265,7 @@ class Rename:
                 "a file and a directory cannot replace each other: choose another target", path=str(target.path)
             )
         if not self.overwrite:
-            raise PathExistsError("the target exists: choose another one", path=str(target.path))
+            raise PathExistsError("the target exists: choose another one, or overwrite it", path=str(target.path))
         if replaced.id in {inode.id for inode in source.ancestors} or view.has_children:
             raise DirectoryNotEmptyError("the target is a directory that is not empty: empty it", path=str(target.path))
         context.caller.check_removal(target)

@@ -167,7 +167,7 @@ class SqliteBackend(Backend):
             self._connections.require_same_file()
         except HoldfastError as error:
             raise OutcomeUnknownError(
-                "the database file was removed or replaced during the commit: restore it, or open the namespace again; "
+                "the database file was removed or replaced during the commit: restore it, or open it again; "
                 "then read before repeating",
                 path=self._path,
             ) from error

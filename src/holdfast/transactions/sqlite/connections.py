@@ -172,7 +172,7 @@ class SqliteConnectionPool:
         found = None if status is None else (status.st_dev, status.st_ino)
         if found is None or found != (self._file or found):
             raise NotFoundError(
-                "the database file was removed or replaced: restore it, or open the namespace again", path=self._path
+                "the database file was removed or replaced: restore it, or open it again", path=self._path
             )
         if found in _cut:
             raise UnavailableError(

@@ -323,6 +323,7 @@ def test_histories_are_shown(db: Database, url: str) -> None:
 
 # --- strangers --------------------------------------------------------------------------------------------------------
 def test_the_url_may_come_from_a_variable(db: Database, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "secret" not in _printed("ls", "me:secret@host/shop", exit_code=2)
     assert "set HOLDFAST_DATABASE_MY_SHOP to it" in _printed("ls", "my-shop", exit_code=2)
     monkeypatch.setenv("HOLDFAST_DATABASE_MY_SHOP", "shop.db")
     assert "set HOLDFAST_DATABASE_MY_SHOP to it" in _printed("ls", "my-shop", exit_code=2)

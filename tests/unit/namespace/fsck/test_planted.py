@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 from dataclasses import replace
+from importlib import resources
 from typing import Any
 
 import pytest
@@ -209,3 +210,10 @@ def test_a_file_at_lost_and_found_is_in_the_way_of_a_repair() -> None:
     assert "is a file" in failure.reason
     namespace.rename("/lost+found", "/other")
     assert not namespace.repair().report.totals
+
+
+def test_what_a_kind_of_finding_means_is_told_to_its_end() -> None:
+    text = (resources.files("holdfast.namespace.fsck") / "checks.sql").read_text("utf-8")
+    told = " ".join(f"{one.title} {one.next_act}" for one in FINDING_KINDS.values())
+    continued = [line.removeprefix("--   ") for line in text.splitlines() if line.startswith("--   ")]
+    assert continued and all(line in told for line in continued)
