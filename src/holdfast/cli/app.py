@@ -176,7 +176,7 @@ unknown. Credentials come from where every AWS tool has them, never from the com
 )
 @click.version_option(package_name="holdfast", prog_name="holdfast", message="%(prog)s %(version)s")
 def cli() -> None:
-    """Run the command that the arguments name; `_START` is the help."""
+    """Run the command that the arguments name; without one, print the help, which begins with `_START`."""
 
 
 def _handle_sigterm(number: int, frame: object) -> NoReturn:

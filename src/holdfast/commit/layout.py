@@ -87,7 +87,7 @@ def committed_list_path(job: JobId, token: str) -> str:
     return f"{job_dir(job)}committed-{token}.jsonl"
 
 
-def replaced_list_path(job: JobId, token: str) -> str:
+def replaced_files_list_path(job: JobId, token: str) -> str:
     """Return the path of the list of replaced files, to which a job's decision refers."""
     return f"{job_dir(job)}replaced-{token}.jsonl.gz"
 

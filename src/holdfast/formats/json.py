@@ -58,7 +58,7 @@ def _open_writer(sink: ByteSink, schema: pa.Schema, options: JsonOptions) -> Lin
             _format_field(name, column, options.ignore_null_fields)
             for name, column in zip(batch.schema.names, batch.columns, strict=True)
         ]
-        return concatenate_bytes(_join_fields(fields, batch.num_rows, "}\n"))
+        return concatenate_bytes(_join_json_fields(fields, batch.num_rows, "}\n"))
 
     return LineWriter(sink, schema, options.codec, format_batch)
 
@@ -100,7 +100,7 @@ def _format_cells(values: Any, ignore_null_fields: bool) -> Any:
             _format_field(field.name, child, ignore_null_fields)
             for field, child in zip(kind, values.flatten(), strict=True)
         ]
-        return _restore_nulls(values, _join_fields(fields, len(values), "}"))
+        return _restore_nulls(values, _join_json_fields(fields, len(values), "}"))
     if pat.is_map(kind):
         return _format_maps(values, ignore_null_fields)
     if pat.is_nested(kind):
@@ -121,7 +121,7 @@ def _format_field(name: str, values: Any, ignore_null_fields: bool) -> Any:
     return pc.fill_null(pc.binary_join_element_wise(f",{label}:", cells, ""), "")
 
 
-def _join_fields(fields: list[Any], rows: int, closing: str) -> Any:
+def _join_json_fields(fields: list[Any], rows: int, closing: str) -> Any:
     """Join the results of `_format_field` for all fields into one object per row."""
     if not fields:
         return pa.array(["{" + closing] * rows, pa.string())

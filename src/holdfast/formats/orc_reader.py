@@ -243,7 +243,7 @@ def _set_seconds_to_zero(tail: OrcTail, footer: list[Field]) -> tuple[bytes, lis
             column = number_field(stream, STREAM_COLUMN)
             if column in columns and number_field(stream, STREAM_KIND) == STREAM_DATA:
                 value = encode_message(with_number_fields(stream, {STREAM_KIND: _UNREAD}))
-                zeros = _encode_zeros(tail, tail.values(column), encodings[column] == _DIRECT_V2)
+                zeros = _encode_zeros(tail, tail.count_values(column), encodings[column] == _DIRECT_V2)
                 data += zeros
                 described = [(STREAM_KIND, STREAM_DATA), (STREAM_COLUMN, column), (STREAM_LENGTH, len(zeros))]
                 added.append((number, encode_message(described)))

@@ -221,7 +221,7 @@ class OrcTail:
             for column in range(start, end)
         }
 
-    def values(self, column: int) -> int:
+    def count_values(self, column: int) -> int:
         """Return how many non-null values the column with this number has in the file."""
         return number_field(decode_message(message_fields(self.footer, STATISTICS)[column]), 1)
 

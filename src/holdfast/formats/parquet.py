@@ -65,14 +65,15 @@ class Encoding:
 
 
 def choose_encodings(table: pa.Table, codec: str, dictionary: bool | None) -> dict[str, Encoding]:
-    """Map the path of each leaf column to its encoding, without columns that share their path with another one.
+    """Map the path of each leaf column to its encoding.
 
-    The writer takes its settings by path, and the path of field ``b`` of column ``a`` equals that of a column ``a.b``.
+    Columns that share their path with another one, as field ``b`` of column ``a`` does with a column ``a.b``, are left
+    out, because the writer takes its settings by path.
 
     Args:
         table: the first rows.
-        codec: the codec for what can be compressed. Pages that Snappy would hardly make smaller are not compressed; a
-            user who chose a slower codec wants small files.
+        codec: the compression codec. With Snappy, columns whose pages would hardly become smaller are not compressed;
+            with a slower codec all are, because its user wants small files.
         dictionary: which columns use dictionary encoding: all (True), none (False), or those for which it pays (None).
     """
     sample = table.slice(0, _SAMPLE_ROWS).combine_chunks()

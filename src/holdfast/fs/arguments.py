@@ -35,7 +35,7 @@ def split_path(path: str) -> tuple[str, str]:
 
 
 @contextmanager
-def hint_at_patterns(path: str) -> Iterator[None]:
+def explain_unexpanded_pattern(path: str) -> Iterator[None]:
     """Explain a `FileNotFoundError` in a ``with`` block if `path` looks like a pattern: only names are allowed, and a
     pattern has to be expanded first.
     """

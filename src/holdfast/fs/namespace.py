@@ -20,7 +20,7 @@ from holdfast.fs.arguments import (
     FileRange,
     as_path_list,
     directory_info,
-    hint_at_patterns,
+    explain_unexpanded_pattern,
     list_tree_infos,
     parse_moves,
     read_ranges,
@@ -525,7 +525,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
             raise FeatureUnsupportedError("a tree is deleted as a whole: leave maxdepth out", maxdepth=maxdepth)
         paths = sorted({self._strip_protocol(one) for one in as_path_list(path)})
         for one in paths:
-            with hint_at_patterns(one):
+            with explain_unexpanded_pattern(one):
                 is_directory = self.info(one)["type"] == "directory"
             if is_directory and not recursive:
                 raise PathIsDirectoryError("the path is a directory: delete it with recursive=True", path=one)
@@ -570,7 +570,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
                     "nothing moves between namespaces in one step: copy it, then delete it", source=name, target=other
                 )
             if source != target:
-                with hint_at_patterns(move.source):
+                with explain_unexpanded_pattern(move.source):
                     namespace.rename(source, target, overwrite=True, into=move.into)
 
 

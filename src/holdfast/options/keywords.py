@@ -95,7 +95,7 @@ def option_from_columns(name: str, value: object, keyword: str) -> list[GivenOpt
 
 
 def option_from_conditions(name: str, value: object, keyword: str) -> list[GivenOption]:
-    """Build an option from conditions in Python values, or from the text that the option ``filters`` takes.
+    """Build the option ``filters`` from a list of conditions (column, operator, value), or from its text.
 
     Raises:
         InvalidRequestError: the value is neither.

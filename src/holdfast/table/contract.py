@@ -23,7 +23,7 @@ from holdfast.table.widening import (
     AppendRules,
     MismatchError,
     SparkType,
-    can_read_exactly,
+    can_read_without_loss,
     map_by_folded_name,
     merge_fields,
     type_text,
@@ -276,7 +276,7 @@ def _require_wanted_type(path: str, wanted: SparkType, known: SparkType, file_fo
         for name in inner:
             _require_wanted_type(f"{path}.{name.removesuffix('Type')}", wanted[name], known[name], file_format)
         return
-    if not (wanted == known or can_read_exactly(file_format, wanted, known)):
+    if not (wanted == known or can_read_without_loss(file_format, wanted, known)):
         raise InvalidRequestError(
             f"the table's column has another type: {_HINT}",
             column=path,

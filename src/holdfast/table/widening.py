@@ -2,8 +2,8 @@
 
 ``holds(wide, narrow)`` is true if every value of `narrow` can be represented exactly in `wide`. Integers widen to
 larger integers, float to double, integers up to 32 bits to double, decimals to decimals with no fewer digits on either
-side of the point, and a column of nulls to any type (`can_read_exactly` covers files with such a column). Source: the
-widening that Spark 4's Parquet reader supports (SPARK-40876), as far as it changes no value.
+side of the point, and a column of nulls to any type (`can_read_without_loss` covers files with such a column). Source:
+the widening that Spark 4's Parquet reader supports (SPARK-40876), as far as it changes no value.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def map_by_folded_name(fields: Sequence[Mapping[str, Any]]) -> dict[str, Mapping
     return {str(field["name"]).lower(): field for field in fields}
 
 
-def can_represent_exactly(wide: SparkType, narrow: SparkType) -> bool:
+def can_represent_without_loss(wide: SparkType, narrow: SparkType) -> bool:
     """Check whether every value of the atomic type `narrow` can be represented exactly in `wide`."""
     if wide == narrow or narrow == "void":
         return True
@@ -77,7 +77,7 @@ def can_represent_exactly(wide: SparkType, narrow: SparkType) -> bool:
     return False
 
 
-def can_read_exactly(file_format: FileFormat[Any], wide: SparkType, narrow: SparkType) -> bool:
+def can_read_without_loss(file_format: FileFormat[Any], wide: SparkType, narrow: SparkType) -> bool:
     """Check whether values that files of this format store with the atomic type `narrow` can be read exactly as `wide`.
 
     Text does not distinguish float from double: the ``0.1`` of a float column would become a double with a different
@@ -85,7 +85,9 @@ def can_read_exactly(file_format: FileFormat[Any], wide: SparkType, narrow: Spar
     """
     if narrow == "void" and wide != "void":
         return file_format.void_becomes_any
-    return can_represent_exactly(wide, narrow) and not (file_format.is_text and narrow == "float" and wide != "float")
+    return can_represent_without_loss(wide, narrow) and not (
+        file_format.is_text and narrow == "float" and wide != "float"
+    )
 
 
 def merge_types(path: str, known: SparkType, given: SparkType, rules: AppendRules) -> SparkType:
@@ -99,9 +101,9 @@ def merge_types(path: str, known: SparkType, given: SparkType, rules: AppendRule
     """
     kinds = _kind_of_type(known), _kind_of_type(given)
     if kinds[0] != kinds[1]:
-        if given == "void" and (not rules.written or can_read_exactly(rules.file_format, known, given)):
+        if given == "void" and (not rules.written or can_read_without_loss(rules.file_format, known, given)):
             return known
-        widens = known == "void" and can_read_exactly(rules.file_format, given, known)
+        widens = known == "void" and can_read_without_loss(rules.file_format, given, known)
         if widens and rules.merge:
             return given
         raise MismatchError(path, type_text(known), type_text(given), needs_merge=widens)
@@ -116,10 +118,14 @@ def merge_types(path: str, known: SparkType, given: SparkType, rules: AppendRule
         return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
     if known == given:
         return known
-    fits = can_read_exactly(rules.file_format, known, given) if rules.written else can_represent_exactly(known, given)
+    fits = (
+        can_read_without_loss(rules.file_format, known, given)
+        if rules.written
+        else can_represent_without_loss(known, given)
+    )
     if fits:
         return known
-    widens = can_read_exactly(rules.file_format, given, known)
+    widens = can_read_without_loss(rules.file_format, given, known)
     if widens and rules.merge:
         return given
     raise MismatchError(path, type_text(known), type_text(given), needs_merge=widens)

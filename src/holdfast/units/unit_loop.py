@@ -63,7 +63,7 @@ class UnitLedger(Protocol):
 
     @property
     def keys(self) -> Collection[bytes]:
-        """Return the keys of the records that every commit validates; if one has changed, load the ledger again."""
+        """Return the keys of the records that every commit validates; after a conflict on one, call `load`."""
         ...
 
     def change(self, done: Sequence[Unit], deferred: Collection[bytes]) -> Commit:

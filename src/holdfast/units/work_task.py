@@ -254,10 +254,10 @@ class ClaimLedger:
         self._claim = WorkClaim(self._key, version, self._left)
 
     def load(self) -> None:
-        """Read the claim again, because others may have dissolved it.
+        """Read the claim of this worker again, because others may have ended it, as that of a dead worker.
 
         Raises:
-            FencedError: the list was dropped.
+            FencedError: the work list was dropped.
         """
         found = self._database.get_many([self._key, self._work.definition_key])
         definition = found.get(self._work.definition_key)

@@ -76,7 +76,7 @@ class OtherJob:
     One process runs all of the job; its only task writes a file into each directory.
 
     Attributes:
-        name: name of the actor; the job's files contain its first word.
+        name: name of the actor; the content of the job's files contains its first word.
         mode: the save mode; None for that of the job under test.
         later: whether the job starts only after the main job's driver has ended or is gone.
         batch: number of the micro-batch that the job writes; None if the job belongs to no stream.
@@ -338,7 +338,7 @@ def run_other_jobs(setting: CommitterSetting, one: OtherJob, port: Port) -> None
         port.call(Call(CLUSTER, "await_end"))
     for number in range(one.times):
         if one.at_once:
-            call = Call(DESTINATION, "stroke", (f"{one.name} {number}", port.token()))
+            call = Call(DESTINATION, "run_atomically", (f"{one.name} {number}", port.token()))
             outcome = cast("tuple[str, object]", port.call(call))
             port.call(Call(CLUSTER, "tell", outcome))
             is_committed = outcome[0] == "committed"
@@ -351,7 +351,7 @@ def run_other_jobs(setting: CommitterSetting, one: OtherJob, port: Port) -> None
 def run_atomic_job(
     setting: CommitterSetting, one: OtherJob, number: int, do: Callable[[Call], object], token: str
 ) -> object:
-    """Run a whole further job as one atomic call on the store, and return its outcome: see `Stroke`."""
+    """Run a whole further job as one atomic call on the store, and return its outcome: see `AtomicProgram`."""
     port = _ImmediateStorePort(one.name, do, int(token, 16))
     _run_one_other_job(setting, port, one, number)
     return port.told

@@ -128,7 +128,7 @@ class LedgerKeepingStore(StoreResource):
     """A simulated store that also records, in a ledger, every decision that was ever written to the decision log.
 
     The call ``notes`` returns how many decisions are marked visible: a reader makes it when its read begins and ends.
-    A job that runs as one atomic call (`Stroke`) makes the call ``note`` to add a `CommitAnnouncement`.
+    A job that runs as one atomic call (`AtomicProgram`) makes the call ``note`` to add a `CommitAnnouncement`.
     """
 
     def set_initial_contents(self, image: StoreSnapshot) -> None:
@@ -146,7 +146,7 @@ class LedgerKeepingStore(StoreResource):
             offers = (*ledger.offers, cast("CommitAnnouncement", call.args[0]))
             return Reply(), _logged_image(state, replace(ledger, offers=offers))
         reply, after = super().execute_call(state, call, actor)
-        if after is state or call.operation == "stroke":
+        if after is state or call.operation == "run_atomically":
             return reply, after
         for key, mode in _keys_put_by_call(call):
             if (found := _RECORD.fullmatch(key)) is not None:

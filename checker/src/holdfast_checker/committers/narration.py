@@ -215,7 +215,7 @@ class _CallDescriber:
 
     def _store_act(self, event: CallEvent) -> CallPhrase:
         operation, args = event.call.operation, event.call.args
-        if operation == "stroke":
+        if operation == "run_atomically":
             return CallPhrase(verb="runs a whole job")
         verb, plural, tail = _STORE_CALLS.get(operation, ("reads", "places", ""))
         weight = _weight_of_call(event) if operation in _STORE_CALLS else CallImportance.READ

@@ -67,7 +67,7 @@ def files_of_attempt(job: str, task: int, attempt: int, files: int) -> frozenset
 
 @lru_cache(maxsize=4096)
 def parse_origin(data: bytes) -> FileOrigin:
-    """Parse the content of an output file to its origin; bytes that no attempt writes are `damaged`."""
+    """Return which attempt has written an output file with this content; content of no attempt is `damaged`."""
     match = _CONTENT.fullmatch(data)
     if match is None:
         return FileOrigin(job=data.decode(errors="replace"), damaged=True)

@@ -48,7 +48,7 @@ class SceneFields(dict[str, str]):
     """The fields of one section of a scene file. `take_fields` removes what it returns; the rest declares actors."""
 
     def take_fields(self, kind: type, **readers: Callable[[str], object]) -> dict[str, Any]:
-        """Remove the fields that a dataclass also has, and return their values, converted to its types.
+        """Remove the fields with the names of a dataclass's fields, and return their values, converted to its types.
 
         Args:
             kind: the dataclass.

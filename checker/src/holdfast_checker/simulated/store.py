@@ -29,7 +29,7 @@ _READS = frozenset({"get", "head", "list_page", "list_rest", "list_uploads_page"
 
 _LISTINGS = frozenset({"list_page", "list_uploads_page"})
 
-_FAULTLESS = frozenset({"begin_write", "check_targets", "list_rest", "notes", "stroke"})
+_FAULTLESS = frozenset({"begin_write", "check_targets", "list_rest", "notes", "run_atomically"})
 
 _TORN_LIMIT = 3
 """Number of changes during one listing up to which every subset of them may be seen."""
@@ -47,7 +47,7 @@ class _CallerSuppliedIds:
         return self.next_token
 
 
-Stroke = Callable[[Callable[[Call], object], str], object]
+AtomicProgram = Callable[[Callable[[Call], object], str], object]
 """A program of many calls on a store that runs as a single atomic step, before any other actor moves.
 
 It takes a function that makes calls on the store, and a token from which it derives its own tokens. It returns the
@@ -67,7 +67,7 @@ class StoreResource:
 
     def __init__(self, name: str, *, time_of: Callable[[str], float], **options: Any) -> None:
         self.name = name
-        self._strokes: dict[str, Stroke] = {}
+        self._atomic_programs: dict[str, AtomicProgram] = {}
         self._clock, self._ids = ManualClock(), _CallerSuppliedIds()
         self._time_of = time_of
         self._options = options
@@ -82,9 +82,9 @@ class StoreResource:
         """Set the contents of the store at the start of every history (execution)."""
         self._initial = image
 
-    def define_atomic_call(self, name: str, stroke: Stroke) -> None:
-        """Register a program under a name, by which actors can run it with the call ``stroke``, as one atomic step."""
-        self._strokes[name] = stroke
+    def define_atomic_call(self, name: str, program: AtomicProgram) -> None:
+        """Register a program; an actor that calls ``run_atomically`` with its name runs all of it as one step."""
+        self._atomic_programs[name] = program
 
     def state_key(self, state: object) -> Hashable:
         return cast("StoreSnapshot", state).key
@@ -129,7 +129,7 @@ class StoreResource:
 
     def execute_call(self, state: StoreSnapshot, call: Call, actor: str) -> tuple[Reply, StoreSnapshot]:
         """Execute a call without a fault; return the reply and the new state: `state` itself if nothing changed."""
-        if call.operation == "stroke":
+        if call.operation == "run_atomically":
             return self._run_atomic_call(state, call, actor)
         self._clock.at_s = self._time_of(actor)
         memory = self._memory
@@ -177,7 +177,7 @@ class StoreResource:
             return reply.value
 
         name, token = cast("tuple[str, str]", call.args)
-        return Reply(self._strokes[name](execute, token)), now
+        return Reply(self._atomic_programs[name](execute, token)), now
 
     def _stale_reads(self, state: object, reply: Reply) -> list[Alternative]:
         page = cast("ObjectPage | UploadPage", reply.value)
@@ -201,7 +201,7 @@ class StoreResource:
         objects, uploads, parts = self.name, f"{self.name} uploads", f"{self.name} parts"
         key = _key_of_call(call)
         match call.operation:
-            case "stroke":
+            case "run_atomically":
                 yield from (Access(space, "", writes=True, below=True) for space in (objects, uploads, parts))
             case "get" | "head":
                 yield Access(objects, key)

@@ -27,12 +27,12 @@ class ActorSpec:
     """Specifies one actor of a scene: a task attempt, a worker of the work list, or a driver.
 
     Attributes:
-        job: `LIST` for a worker of the work list.
+        job: the job to which the actor belongs; `LIST` for a worker of the work list.
         shard: which task, or which worker.
         after: the attempt whose death or failure makes Spark start this one; empty to start at any time.
         drives: whether it begins the job, runs all its tasks and ends it: a driver.
         without: units that are missing in this driver's input, although other drivers have them.
-        run: the run of the job to which the attempt belongs, if a run may end before its attempts.
+        run: the run of the job to which the attempt belongs; only for scenes in which an attempt may outlive its run.
         group, rounds, most_deferred, is_locked: see `UnitSettings`; `is_locked` means buffering on the server.
         reads_ahead: whether a commit also reads the cells that the next units have declared to read.
     """

@@ -108,7 +108,7 @@ def transfer_files(plan: CopyPlan, target: CopyTarget, problems: PathErrors, out
         readers = 1 if len(copies) > 1 else _READERS
         copying = _FileCopier(target, stop, readers, plan.size_bytes or 0, progress)
         try:
-            for source, error in runner.map(copying.attempt, copies):
+            for source, error in runner.map(copying.try_to_copy, copies):
                 if error is None:
                     continue
                 try:
@@ -190,7 +190,7 @@ class _FileCopier:
     size_bytes: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def attempt(self, copy: tuple[str, CopySource]) -> tuple[CopySource, HoldfastError | None]:
+    def try_to_copy(self, copy: tuple[str, CopySource]) -> tuple[CopySource, HoldfastError | None]:
         """Copy a file, given the path of its copy; return it with the error if it could not be copied."""
         try:
             self._copy(*copy)

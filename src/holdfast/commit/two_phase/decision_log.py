@@ -56,7 +56,7 @@ def read_entry(ctx: CommitContext, seq: int) -> LogEntry:
 
 
 class NewestLogState(NamedTuple):
-    """The state that the newest decision contains, and its token; empty if there is none."""
+    """The state of the log after its newest decision, and the token of that decision; both empty if there is none."""
 
     state: LogState = LogState()
     token: str = ""

@@ -108,7 +108,7 @@ def plan_replaced_files(
     data, count = encode_replaced_files(iter_replaced_files())
     if not count:
         return ReplacementPlan()
-    ref = ListRef(key=layout.replaced_list_path(job.job, token), sha256=sha256_hex(data), count=count)
+    ref = ListRef(key=layout.replaced_files_list_path(job.job, token), sha256=sha256_hex(data), count=count)
     return ReplacementPlan(ref=ref, data=data, by_job=by_job, places=list(places.values()))
 
 

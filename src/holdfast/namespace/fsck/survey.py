@@ -139,7 +139,7 @@ class NamespaceSurvey:
 
     # --- findings -----------------------------------------------------------------------------------------------------
     def to_finding(self, kind: str, row: Row) -> Finding:
-        """Return the finding for a row of the query of a kind of finding, with its path and keys."""
+        """Convert a row that the query for a kind of finding has returned into a finding, with its path and keys."""
         key, blob, number, _, detail = row
         keys: tuple[bytes, ...] = (key,) if key else ()
         if kind == "shared-blob":
@@ -388,7 +388,7 @@ def _unpack_id(packed: bytes) -> int:
 
 
 def pack_name(text: str) -> bytes:
-    """Encode a text as the temporary tables have it, even if it is not valid Unicode."""
+    """Encode a text as UTF-8 for the temporary tables of the check; lone surrogates are kept."""
     return text.encode(errors="surrogatepass")
 
 

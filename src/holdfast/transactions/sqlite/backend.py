@@ -99,8 +99,8 @@ class SqliteBackend(Backend):
 
     Args:
         path: the file.
-        synchronous: ``full`` flushes the log at each commit or group; ``normal`` may lose the newest commits, all of
-            them in order, when the machine crashes, never when a process does.
+        synchronous: ``full`` flushes the log after each commit or group of commits. With ``normal``, a crash of the
+            machine may undo the newest commits (never one without all later ones), a crash of a process none.
         timeout_s: how many seconds a commit waits for its turn.
     """
 
@@ -179,10 +179,10 @@ class SqliteBackend(Backend):
             yield _LockedSqlite(self, writer)
 
     def make_durable(self) -> None:
-        """Flush the write-ahead log of the file to disk: commits of other processes may not have flushed it.
+        """Flush the write-ahead log of the file to disk, because other processes may have committed without a flush.
 
-        The log lies beside the file itself, not beside a link to it, and may be opened beside SQLite, whose locks are
-        on other files. A checkpoint that has emptied the log has flushed the file.
+        The log lies beside the file itself, not beside a link to it. To open and close it here ends no lock, because
+        SQLite locks other files. A checkpoint that has emptied the log has flushed the file.
 
         Source: the SQLite manual, "PRAGMA synchronous" (NORMAL) and "How To Corrupt" (2.2: closing a file ends locks).
         """
