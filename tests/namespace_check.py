@@ -138,7 +138,7 @@ def _leases(records: _Records, files: list[_Inode]) -> list[str]:
 
 def _blobs(records: _Records, files: list[_Inode], stored: dict[str, int], *, strays: bool) -> list[str]:
     problems = []
-    inline = {key.decode(): len(one.value) for key, one in records.others.get("d", {}).items()}
+    inline = {key.decode(): len(one.value) for key, one in records.others.get("s", {}).items()}
     garbage = {key[8:].decode() for key in records.others.get("g", {})}
     used: Counter[str] = Counter()
     for one in files:

@@ -3,18 +3,22 @@
 | key | record |
 |---|---|
 | ``i`` parent id, name | an inode: the primary key of paper 004 (Table 1), so the children of a directory are a range |
-| ``d`` blob | the bytes of a small file |
 | ``t`` directory id | the last modification of a directory's entries, as its number: milliseconds since the epoch |
 | ``w`` directory id | where a directory was last renamed to: the directories on its path |
 | ``p`` token | a pending upload of the object store `object_store`, with its parts |
 | ``u`` quota id, ``n`` or ``s`` | what a directory with a quota uses, as its number: names, or bytes |
 | ``l`` file id | the lease of a file that is being written |
+| ``s`` blob | the bytes of a small file |
 | ``r`` inode id | the root of a tree that was deleted and waits for its collection |
 | ``g`` time, blob | a blob that no file refers to anymore, since that time |
 | ``x`` name | one of a kind: the configuration, the leader, who repairs or sweeps, when damaged records were last |
 |            | repaired |
 
 Ids are 16 bytes, most significant first, so keys sort by id.
+
+Commits lock records in the order of their keys. An operation that locks what it reads has locked a file's inode before
+it knows which lease and which bytes to lock, so their keys sort behind those of inodes: else it would run into a
+deadlock with every commit that replaces the same file.
 """
 
 from __future__ import annotations
@@ -110,7 +114,7 @@ def kind_range(kind: bytes) -> tuple[bytes, bytes]:
 
 def data_key(blob: str) -> bytes:
     """Return the key of the record with the bytes of a small blob, which is in the database."""
-    return b"d" + blob.encode()
+    return b"s" + blob.encode()
 
 
 def directory_location_key(directory_id: int) -> bytes:

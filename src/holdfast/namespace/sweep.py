@@ -102,7 +102,7 @@ def sweep_namespace(
             uploads = _find_old_uploads(subject.blobs, store_now_s, age_s)
             now_s = max(subject.environment.clock.now_s(), store_now_s)
             with subject.database.snapshot() as reader:
-                survey.read_records(reader, report, without=b"d", leased=leased)
+                survey.read_records(reader, report, without=b"s", leased=leased)
             if damaged := sum(1 for _ in survey.query("damaged-record")):
                 raise CorruptDataError(
                     "records cannot be read, so it is unknown which blobs are in use: run holdfast namespace fsck "

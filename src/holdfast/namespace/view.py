@@ -294,7 +294,7 @@ def _make_seen_record(key: bytes, record: Record | None, hints: InodeCache) -> S
     )
     if key == ROOT_KEY:
         require_expected_namespace_root(entry.inode, hints.identity)
-    if key[0] not in b"dp":  # the bytes of files would fill the memory, and an upload is completed once
+    if key[0] not in b"sp":  # the bytes of files would fill the memory, and an upload is completed once
         hints.put(key, entry)
     return entry
 

@@ -33,7 +33,7 @@ def test_a_step_takes_a_bounded_number_of_extents(monkeypatch) -> None:  # type:
     done = world.client(database=HookedDatabase(world.database, count)).collect()
     assert sizes == [1, 1, 1, 0]
     assert (done.trees, done.files) == (1, 3)
-    assert world.records(b"d") == {}
+    assert world.records(b"s") == {}
 
 
 def test_a_collector_that_always_comes_second_ends() -> None:

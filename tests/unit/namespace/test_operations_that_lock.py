@@ -7,6 +7,15 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from holdfast.namespace import Configuration, Namespace, init_namespace, open_namespace
+from holdfast.namespace.keys import (
+    MOST_ID,
+    data_key,
+    directory_location_key,
+    inode_key,
+    lease_key,
+    times_key,
+    usage_key,
+)
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.stores.base import Put
 from holdfast.transactions.base import Commit, LockedTransaction, Outcome, Record, ScanPage, SnapshotReader
@@ -103,3 +112,9 @@ def test_one_connection(new_postgres_url: NewUrl, tmp_path: Path) -> None:
     with _client(f"{new_postgres_url()}?connections=1", tmp_path) as namespace:
         assert namespace.mkdirs("/a/b")
         assert namespace.exists("/a/b")
+
+
+def test_what_is_locked_after_an_inode_sorts_behind_it() -> None:
+    """Defect: the bytes of small files sorted before inodes, and those who lock met deadlocks with those who do not."""
+    last = inode_key(MOST_ID, b"\xff" * 255)
+    assert last < min(lease_key(0), data_key(""), usage_key(0, b"n"), times_key(0), directory_location_key(0))

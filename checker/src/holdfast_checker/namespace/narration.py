@@ -15,7 +15,7 @@ from holdfast_checker.narrative.sentences import CallImportance
 from holdfast_checker.simulated.narration import DatabaseWords, SentenceTemplate
 
 _KINDS = {
-    b"d": "the bytes of {0}",
+    b"s": "the bytes of {0}",
     b"t": "the time of directory {1}",
     b"w": "the place of directory {1}",
     b"p": "the upload {0}",

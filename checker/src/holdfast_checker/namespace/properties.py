@@ -151,7 +151,7 @@ def _find_leftovers(
     found += [f"{len(lost)} counters of nothing"] if lost else []
     used = {one.blob for inode in contents.inodes.values() for one in inode.extents}
     used |= {one.blob for upload in contents.uploads for one in upload.parts.values()}
-    stray = {key[1:].decode() for key in contents.records if key.startswith(b"d")} - used
+    stray = {key[1:].decode() for key in contents.records if key.startswith(b"s")} - used
     if not leaves_blobs:
         stray |= {key.removeprefix(FOLDER) for key in store.take_snapshot().objects} - used
     found += [f"blobs of no file: {', '.join(sorted(stray))}"] if stray else []

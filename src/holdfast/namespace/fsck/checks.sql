@@ -95,7 +95,7 @@ HAVING count(*) > 1 AND max(parent NOT IN waiting);
 --   named it; or repair: it becomes a file in /lost+found
 SELECT NULL, name, NULL, 0, bytes || ' bytes' FROM unreferenced
 WHERE NOT is_small AND writer IS NOT NULL AND NOT is_in_progress
-UNION ALL SELECT CAST(x'64' || name AS BLOB), NULL, NULL, 0, bytes || ' bytes' FROM unreferenced WHERE is_small;
+UNION ALL SELECT CAST(x'73' || name AS BLOB), NULL, NULL, 0, bytes || ' bytes' FROM unreferenced WHERE is_small;
 
 -- name: foreign-object
 -- leftover: an object among the blobs is not one

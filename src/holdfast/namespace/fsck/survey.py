@@ -252,7 +252,7 @@ def make_stored_blob_row(name: str, size: int, *, is_young: bool = False) -> Row
 
 def iter_records_of_kind(reader: SnapshotReader, kind: bytes) -> Iterator[tuple[bytes, Record]]:
     """Yield keys and records of all records of one kind, such as ``b"l"``."""
-    for page in scan_pages(reader, *kind_range(kind), _PAGE_OF_DATA if kind == b"d" else _PAGE):
+    for page in scan_pages(reader, *kind_range(kind), _PAGE_OF_DATA if kind == b"s" else _PAGE):
         yield from page.records
 
 
@@ -335,7 +335,7 @@ def _usage_rows(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
 
 _WITH_ID = 1 + ID_BYTES
 RECORD_KINDS: Mapping[bytes, tuple[int, int, Callable[[bytes, Record, int], Iterator[Row]]]] = {
-    b"d": (1, MAX_KEY_BYTES, _small_blob_row),
+    b"s": (1, MAX_KEY_BYTES, _small_blob_row),
     b"g": (9, MAX_KEY_BYTES, _garbage_note_row),
     b"i": (_WITH_ID, MAX_KEY_BYTES, _inode_rows),
     b"l": (_WITH_ID, _WITH_ID, _lease_rows),

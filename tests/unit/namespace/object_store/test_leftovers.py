@@ -27,7 +27,7 @@ def test_parts_that_are_not_used_go_with_the_upload() -> None:
     parts = [store.upload_part("f", upload, number, data) for number, data in enumerate((LARGE, LARGE, b"1", b""), 1)]
     store.complete_upload("f", upload, parts[:1])
     assert store.get("f") == LARGE
-    assert world.records(b"d") == {}
+    assert world.records(b"s") == {}
     world.clock.at_s += 2 * world.safety_age_s
     store.namespace.collect()
     assert _blobs(world) == 1
@@ -56,7 +56,7 @@ def test_small_content_beyond_the_limit_of_a_step_goes_into_the_object_store(mon
     monkeypatch.setattr("holdfast.namespace.object_store.store.MOST_INLINE_BYTES", 5)
     store.apply([Put(f"{number}", b"%d" % number * 2) for number in range(4)])
     assert [store.get(f"{number}") for number in range(4)] == [b"00", b"11", b"22", b"33"]
-    assert (len(world.records(b"d")), _blobs(world)) == (2, 2)
+    assert (len(world.records(b"s")), _blobs(world)) == (2, 2)
 
 
 def test_a_success_is_none_the_less_if_the_empty_directory_may_not_be_removed() -> None:

@@ -59,7 +59,7 @@ def test_an_upload_is_aborted_with_the_parts_that_come_meanwhile() -> None:
         other.upload_part("f", upload, 1, b"1")
     store.abort_upload("f", upload)
     assert world.records(b"p") == {}
-    assert world.records(b"d") == {}
+    assert world.records(b"s") == {}
     world.clock.at_s += 2 * world.safety_age_s
     other.namespace.collect()
     assert other.namespace.check().totals == {}
@@ -71,7 +71,7 @@ def test_a_part_replaces_the_one_of_its_number() -> None:
     upload = store.create_upload("f")
     for data in (b"1", b"large enough for a blob", b"", b"22"):
         part = store.upload_part("f", upload, 1, data)
-    assert len(world.records(b"d")) == 1
+    assert len(world.records(b"s")) == 1
     assert len(world.records(b"g")) == 1
     store.complete_upload("f", upload, [part])
     assert store.get("f") == b"22"

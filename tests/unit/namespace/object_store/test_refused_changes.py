@@ -104,4 +104,4 @@ def test_a_part_that_is_not_named(part: bytes) -> None:
     world.clock.at_s += 10 * 24 * 3600
     world.client().collect()
     assert store.get("a") == part
-    assert len(list(iter_objects(world.store, ""))) + len(world.records(b"d")) == 1
+    assert len(list(iter_objects(world.store, ""))) + len(world.records(b"s")) == 1

@@ -28,7 +28,7 @@ _LARGE = b"0123456789"
 _OTHER_KINDS = {
     b"l": "lease",
     b"u": "usage",
-    b"d": "small bytes",
+    b"s": "small bytes",
     b"g": "garbage notes",
     b"r": "deleted tree",
     b"t": "time",
