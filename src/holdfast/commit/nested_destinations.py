@@ -119,13 +119,13 @@ def refuse_inside_destination(ctx: CommitContext) -> None:
         InvalidRequestError: a destination lies above. Folders that the store does not allow listing are skipped.
     """
 
-    def find_reason(folder: str) -> str | None:
+    def find_destination(folder: str) -> str | None:
         try:
             return folder if _has_log(ctx, folder) and _is_destination(ctx, folder) else None
         except AccessDeniedError:
             return None
 
-    for outer in ctx.runner.map(find_reason, _folders_above(ctx)):
+    for outer in ctx.runner.map(find_destination, _folders_above(ctx)):
         if outer is not None:
             raise InvalidRequestError(
                 "this is a folder inside a destination, and only the destination knows all columns and which files "

@@ -152,7 +152,7 @@ def read_ranges(
         keep_errors: whether an error takes the place of the bytes that it concerns, instead of being raised.
     """
 
-    def return_error(call: Callable[[], Any]) -> Any:
+    def result_or_error(call: Callable[[], Any]) -> Any:
         try:
             return call()
         except HoldfastError as error:
@@ -163,13 +163,15 @@ def read_ranges(
     def read_one_range(one: FileRange) -> Any:
         reader = readers[one.path]
         return (
-            return_error(lambda: read_slice(reader, one.start, one.end)) if isinstance(reader, FileReader) else reader
+            result_or_error(lambda: read_slice(reader, one.start, one.end))
+            if isinstance(reader, FileReader)
+            else reader
         )
 
     if len(ranges) < 2:
         runner = SerialRunner()
     paths = list(dict.fromkeys(one.path for one in ranges))
-    readers = dict(zip(paths, runner.map(lambda path: return_error(lambda: open_file(path)), paths), strict=True))
+    readers = dict(zip(paths, runner.map(lambda path: result_or_error(lambda: open_file(path)), paths), strict=True))
     return list(runner.map(read_one_range, ranges))
 
 

@@ -207,12 +207,10 @@ def walk_tree(operations: OperationRunner, path: NsPath, caller: Caller) -> Iter
         top = get_readable_target(chain, caller)
         times: dict[int, int] = {}
 
-        def add_directories(page: list[Inode]) -> None:
+        def read_times(page: list[Inode]) -> None:
             times.update(_read_entry_times(operations, reader, page))
 
-        for found in (
-            walk_descendants(reader, path, top, caller.check_listing, add_directories) if top.is_directory else ()
-        ):
+        for found in walk_descendants(reader, path, top, caller.check_listing, read_times) if top.is_directory else ():
             yield make_status(found.path, found.inode, times.pop(found.inode.id, 0))
 
 

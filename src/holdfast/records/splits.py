@@ -90,7 +90,7 @@ def _count_cells_by_piece(
     counted: dict[bytes, int] = {}
     rows_at = len(cells_range(table.id)[0])
 
-    def has_more_cells(start: bytes, end: bytes, share: float) -> bool:
+    def add_piece(start: bytes, end: bytes, share: float) -> bool:
         page = reader.scan(start, end, _PROBE)
         keys = [key for key, _record in page.records]
         if page.more:
@@ -99,7 +99,7 @@ def _count_cells_by_piece(
             counted[keys[0]] = len(keys)
         return bool(keys)
 
-    has_more_cells(first, last, 1.0)
+    add_piece(first, last, 1.0)
     indivisible: list[_RangePiece] = []
     empty = _EMPTY + wanted * _EMPTY_EACH
     while heap and empty and len(heap) + len(indivisible) + len(counted) < wanted:
@@ -107,8 +107,8 @@ def _count_cells_by_piece(
         middle = find_key_between_rows(piece.seen, piece.end, rows_at) or _find_middle_key(piece.seen, piece.end)
         if middle is None:
             indivisible.append(piece)
-        elif has_more_cells(middle, piece.end, -piece.rank / 2):
-            has_more_cells(piece.start, middle, -piece.rank / 2)
+        elif add_piece(middle, piece.end, -piece.rank / 2):
+            add_piece(piece.start, middle, -piece.rank / 2)
         else:
             empty -= 1
             piece.end = middle

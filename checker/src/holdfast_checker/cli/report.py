@@ -226,9 +226,8 @@ def print_scenes_and_properties(out: Output, name: str | None) -> None:
         }
         for kind, subject in kinds.items()
     }
-    committers: list[tuple[str, ...]] = [(one.name, one.summary) for one in COMPARED.values()]
     if name is None:
-        listed["committers"] = {"names": committers, **listed["committers"]}
+        listed["committers"]["names"] = [(one.name, one.summary) for one in COMPARED.values()]
     columns = {"names": ("name", "summary"), "scenes": ("name", "summary"), "properties": ("name", "title", "meaning")}
     out.document(
         {
@@ -236,9 +235,9 @@ def print_scenes_and_properties(out: Output, name: str | None) -> None:
             for kind, those in listed.items()
         }
     )
-    if name is None:
-        out.table(["committer", "what it does"], committers)
     for kind, those in listed.items():
+        if "names" in those:
+            out.table(["committer", "what it does"], those["names"])
         out.table([f"scene of {kind}", "what happens"], those["scenes"])
         out.table([f"property of {kind}", "title", "what must hold"], those["properties"])
 

@@ -222,7 +222,7 @@ def judge_with_crashes(
         return judge_linearizable(operations, model).words
     count = sum(cast("int", one.args[0]) for one in crashes)
 
-    def estimate_likelihood(lost: frozenset[int]) -> tuple[int, int]:
+    def rank_by_likelihood(lost: frozenset[int]) -> tuple[int, int]:
         """Return a sort key for sets of undone operations: closest in size to `count` first, then newest."""
         return abs(len(lost) - count), -sum(operations[number].invoked for number in lost)
 
@@ -230,7 +230,7 @@ def judge_with_crashes(
         left = (undone(one) if number in lost else one for number, one in enumerate(operations))
         return [one for one in left if one is not None]
 
-    losses = sorted(_possibly_undone_operations(operations, last_crash_position(crashes)), key=estimate_likelihood)
+    losses = sorted(_possibly_undone_operations(operations, last_crash_position(crashes)), key=rank_by_likelihood)
     if any(judge_linearizable(drop_operations(lost), model).answer is Linearizability.YES for lost in losses):
         return ""
     those = ", ".join(model.tell(operations[number]) for number in sorted(losses[0])) or "nothing"

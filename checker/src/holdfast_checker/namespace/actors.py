@@ -91,7 +91,7 @@ def run_client(setting: NamespaceSetting, script: Script, knows: Sequence[str], 
             unpublished = args[1] if name in PUBLISH[:2] else unpublished
 
 
-def collect_garbage(setting: NamespaceSetting, rounds: int, elects: bool, port: Port) -> None:
+def run_garbage_collector(setting: NamespaceSetting, rounds: int, elects: bool, port: Port) -> None:
     """Run a garbage collector process for some rounds, while it is the elected leader.
 
     Args:

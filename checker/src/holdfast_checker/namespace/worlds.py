@@ -15,9 +15,9 @@ from holdfast_checker.kernel.world import Actor, World
 from holdfast_checker.namespace.actors import (
     BLOBS,
     NamespaceSetting,
-    collect_garbage,
     let_leases_expire,
     run_client,
+    run_garbage_collector,
     run_sweeper,
 )
 from holdfast_checker.namespace.calls import NamespaceCalls
@@ -62,7 +62,9 @@ def build_world(scene: NamespaceScene, tracker: GoalTracker | None = None) -> Wo
     for number, rounds in enumerate(scene.collectors):
         actors.append(
             Actor(
-                numbered_name("collector", number), partial(collect_garbage, setting, rounds, scene.elects), is_mortal
+                numbered_name("collector", number),
+                partial(run_garbage_collector, setting, rounds, scene.elects),
+                is_mortal,
             )
         )
     for number in range(scene.sweepers):

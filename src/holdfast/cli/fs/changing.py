@@ -124,10 +124,10 @@ def chmod(run: CommandRun, mode: Annotated[str, argument()], urls: Urls, glob: G
     def change_permissions(item: NamespaceItem) -> None:
         item.namespace.set_permission(item.status.path, change(item.status.mode, item.status.is_directory))
 
-    def is_changed_after_children(status: FileStatus) -> bool:
+    def closes_directory(status: FileStatus) -> bool:
         return change(status.mode, True) & _OWNER_LISTS != _OWNER_LISTS
 
-    _change_all_items(run, urls, glob, change_permissions, recursive=recursive, is_late=is_changed_after_children)
+    _change_all_items(run, urls, glob, change_permissions, recursive=recursive, is_late=closes_directory)
 
 
 @command(ResourceKind.NAMESPACES)

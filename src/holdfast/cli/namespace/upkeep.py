@@ -176,7 +176,7 @@ def _run_maintenance(
     renew_at_s = election.clock.elapsed_s() + _RENEWAL_S
     swept: dict[str, int] = {}
 
-    def is_more_to_do(done: CollectionResult) -> bool:
+    def show_and_renew_leadership(done: CollectionResult) -> bool:
         nonlocal renew_at_s
         show(f"collecting: {_describe_collection(done)}")
         now_s = election.clock.elapsed_s()
@@ -194,7 +194,7 @@ def _run_maintenance(
                     raise
                 out.note(f"no sweep this time: {error}")
         with out.waiting("collecting") as show:
-            done = namespace.collect(after_step=is_more_to_do)
+            done = namespace.collect(after_step=show_and_renew_leadership)
     finally:
         with contextlib.suppress(HoldfastError):  # the term ends by itself
             election.resign()

@@ -187,11 +187,11 @@ def find_missing_uploads(ctx: CommitContext, job: JobRecord, manifests: Iterable
     pending = {upload.upload_id for upload in listed}
     unseen = (file for manifest in manifests for file in manifest.files if file.upload_id not in pending)
 
-    def explain_missing(file: FileEntry) -> str:
+    def path_if_missing(file: FileEntry) -> str:
         found = _list_uploads_of_key(ctx, ctx.key(file.path))
         return "" if any(upload.upload_id == file.upload_id for upload in found) else file.path
 
-    return [path for path in ctx.runner.map(explain_missing, unseen) if path]
+    return [path for path in ctx.runner.map(path_if_missing, unseen) if path]
 
 
 def find_uploads_to_keys(ctx: CommitContext, keys: Iterable[str]) -> Iterator[UploadInfo]:

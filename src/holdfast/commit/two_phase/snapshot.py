@@ -217,10 +217,10 @@ def find_changed(
     This includes files that a job replaces in the meantime.
     """
 
-    def check_file(file: VisibleFile) -> tuple[VisibleFile, bool]:
+    def compare_checksum(file: VisibleFile) -> tuple[VisibleFile, bool]:
         return file, _compute_crc32(ctx, file) != checksums[file.path]
 
-    for done, (file, changed) in enumerate(ctx.runner.map(check_file, files), start=1):
+    for done, (file, changed) in enumerate(ctx.runner.map(compare_checksum, files), start=1):
         ctx.progress("read", done, len(checksums))
         if changed:
             yield file

@@ -103,9 +103,8 @@ class ShuffledRows:
         def run_shard(shard: int, rows: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
             return task.run_shard(shard, pairs_of(rows))
 
-        if (
-            len(self.collect(run_shard)) < self.tasks
-        ):  # Spark knows that there are no rows, and has left the shuffle out
+        ran = self.collect(run_shard)
+        if len(ran) < self.tasks:  # Spark knows that there are no rows, and has left the shuffle out
             self.in_slots()(lambda shard, rows: task.run_shard(shard, _consume_rows(rows)))
 
 

@@ -76,13 +76,13 @@ def run_conformance(
         UnavailableError: the store stopped responding; the run is incomplete and proves nothing.
     """
 
-    def check_weight(check: Check[Subject]) -> str:
+    def make_prefix(check: Check[Subject]) -> str:
         return f"{prefix}/{check.name.replace(':', '-')}"
 
     return run_checks(
         checks_for(store.capabilities),
-        lambda check: Subject(store, other or store, check_weight(check), racers, rounds),
-        lambda check: store.list_page(f"{check_weight(check)}/", max_keys=1),
+        lambda check: Subject(store, other or store, make_prefix(check), racers, rounds),
+        lambda check: store.list_page(f"{make_prefix(check)}/", max_keys=1),
         deviations=deviations,
         progress=progress,
     )

@@ -174,14 +174,11 @@ class MysqlBackend(Backend):
         """
         options = self._options
 
-        def read_version_or_none() -> bool | None:
+        def ask_server() -> bool | None:
             with convert_mysql_errors(options.where), closing(self._connect()) as session:
                 return last_committed_version(session, lost) == version or None
 
-        return (
-            find_outcome(read_version_or_none, begun, self._pool, self._environment, options.timeout_s, options.where)
-            or False
-        )
+        return find_outcome(ask_server, begun, self._pool, self._environment, options.timeout_s, options.where) or False
 
     def make_durable(self) -> None:
         """Flush the server's log, or wait until the server has, unless each commit flushes it."""

@@ -234,7 +234,7 @@ def find_magic_jobs(ctx: CommitContext) -> dict[JobId, float]:
 def has_records(ctx: CommitContext, job: JobId, folders: Sequence[str]) -> bool:
     """Check whether one of these folders, maybe of other destinations (C7), contains the job's magic directory."""
 
-    def is_records_folder(folder: str) -> bool:
+    def has_records_in(folder: str) -> bool:
         try:
             return next(iter_objects(ctx.store, f"{folder}{MAGIC_JOB_PREFIX}{job}/", page_size=2), None) is not None
         except AccessDeniedError:
@@ -242,7 +242,7 @@ def has_records(ctx: CommitContext, job: JobId, folders: Sequence[str]) -> bool:
                 raise
             return False  # the credentials cover only this destination; see `holdfast.commit.two_phase.pending_uploads`
 
-    return any(is_records_folder(folder) for folder in folders)
+    return any(has_records_in(folder) for folder in folders)
 
 
 def list_magic_leftovers(ctx: CommitContext) -> Iterator[Leftover]:
