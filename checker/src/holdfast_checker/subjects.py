@@ -12,7 +12,7 @@ from holdfast_checker.committers.features import FEATURES, combine_features, par
 from holdfast_checker.committers.goals import GOALS, WITHOUT_LOG
 from holdfast_checker.committers.narration import job_narrator
 from holdfast_checker.committers.properties import PART_OF, RULES
-from holdfast_checker.committers.scenes import ALL_ONCE, COMBINED, LARGE, SCENES, SMALL, STORES, TRANSACTIONAL
+from holdfast_checker.committers.scenes import COMBINED, LARGE, SCENES, SMALL, STORES, TRANSACTIONAL
 from holdfast_checker.committers.table_v.experiments import EXPERIMENTS, build_experiment
 from holdfast_checker.committers.worlds import build_world
 from holdfast_checker.framework.subject import GoalTracker, Subject, find_name
@@ -22,8 +22,8 @@ from holdfast_checker.specimens import COMPARED
 from holdfast_checker.transactions.worlds import TRANSACTIONS
 from holdfast_checker.units.worlds import UNITS
 
-_OTHERS = {**STORES, **TRANSACTIONAL, ALL_ONCE.name: ALL_ONCE, LARGE.name: LARGE}
-"""Other stores, and the scenes on a store with transactions; the largest ones."""
+_OTHERS = {**STORES, **TRANSACTIONAL, LARGE.name: LARGE}
+"""Other stores, the scenes on a store with transactions, and the largest one."""
 
 
 def committer_subject(committer: Committer) -> Subject[CommitterScene]:

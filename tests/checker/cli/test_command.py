@@ -38,6 +38,12 @@ def test_a_committer_without_violations_exits_0_with_the_extent_of_the_search() 
     assert int(found[1].replace(",", "")) > 100
 
 
+def test_features_are_combined_to_a_scene_that_is_not_listed() -> None:
+    result = run("check", "two_phase", "--scene", "one-task+lost-reply+overwrite+crash")
+    assert result.exit_code == 0
+    assert re.search(r"^one-task\+overwrite\+crash\+lost-reply +1 +[\d,]+", result.stdout, re.MULTILINE)
+
+
 def test_the_worst_violation_is_told_and_each_other_has_its_command() -> None:
     result = run("check", "file-v2", "--scene", "speculation")
     assert "file-v2/speculation breaks C1 complete" in result.stdout

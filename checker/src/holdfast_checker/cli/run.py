@@ -98,9 +98,10 @@ def _search_violations(options: CheckOptions, out: Output) -> bool:
 def _explore_scenes(outcome: CheckOutcome, scenes: tuple[Scene, ...]) -> None:
     options = outcome.options
     limited = options.states is not None or options.seconds is not None
-    for family, members in groupby(scenes, key=lambda scene: scene.family):
+    for _, group in groupby(scenes, key=lambda scene: scene.family):
         if not outcome.check.is_over:
-            is_small = any(one.name in outcome.check.subject.small for one in outcome.check.subject.families[family])
+            members = tuple(group)
+            is_small = any(one.name in outcome.check.subject.small for one in members)
             states = options.states if limited or is_small else STATES
             outcome.scenes.append(outcome.check.explore(members, Budget(seconds=options.seconds, states=states)))
 

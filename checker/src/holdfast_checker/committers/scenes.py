@@ -33,9 +33,6 @@ STORES: Mapping[str, CommitterScene] = read_scene_group("stores")
 SMALL: Mapping[str, CommitterScene] = read_scene_group("small")
 """Larger scenes. To explore one of them takes minutes."""
 
-[ALL_ONCE] = read_scene_group("largest").values()
-"""About 10^7 states: exploring takes 15 minutes or more, and 10 GB of memory. Explored only if the user names it."""
-
 COMBINED: Mapping[str, CommitterScene] = {
     scene.name: scene for scene in (combine_features(parse_features(name) or ()) for name in SECTIONS["combinations"])
 }
