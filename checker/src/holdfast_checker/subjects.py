@@ -30,7 +30,7 @@ def committer_subject(committer: Committer) -> Subject[CommitterScene]:
     """Return the checker's description (`Subject`) of a committer: its scenes, properties and goals."""
     has_log = committer.name == TWO_PHASE.name
 
-    def build(scene: CommitterScene, tracker: GoalTracker | None) -> World:
+    def build_scene(scene: CommitterScene, tracker: GoalTracker | None) -> World:
         if scene.name in EXPERIMENTS:  # they judge properties of their own, all for one row of Table V
             return build_experiment(committer, scene.name)
         return build_world(committer, scene, tracker)
@@ -38,7 +38,7 @@ def committer_subject(committer: Committer) -> Subject[CommitterScene]:
     return Subject(
         name=committer.name,
         title=f"{committer.name}: {committer.summary}",
-        build=build,
+        build=build_scene,
         narrate=job_narrator,
         rules=RULES,
         goals=GOALS if has_log else {name: GOALS[name] for name in WITHOUT_LOG},

@@ -170,9 +170,9 @@ def _refuse_credential_options(given: Iterable[GivenOption], urls: Iterable[str]
 
 @dataclass(frozen=True)
 class ConnectionOptions:
-    """The connection options of object stores that a user gave, such as the endpoint, but never credentials.
+    """The connection options of object stores that a user gave, such as the endpoint.
 
-    Credentials come from the environment only.
+    Credentials come from the environment only: an option that contains one is refused.
 
     Attributes:
         given: the options. Each one records the command-line flag that set it (`GivenOption.spelled`).

@@ -114,12 +114,12 @@ class CommandGroup(click.Group):
 def group(sections: Mapping[str, Mapping[str, str]]) -> Callable[[Callable[[], None]], CommandGroup]:
     """Return a decorator that makes a `CommandGroup`, whose help is the docstring of the decorated function."""
 
-    def declare(function: Callable[[], None]) -> CommandGroup:
+    def make_group(function: Callable[[], None]) -> CommandGroup:
         text, examples = _split_help(function)
         name = function.__name__
         return CommandGroup(name=name, help=text, epilog=examples, sections=sections, no_args_is_help=True)
 
-    return declare
+    return make_group
 
 
 def _split_help(function: Callable[..., None]) -> tuple[str, str | None]:
@@ -280,9 +280,9 @@ def command(
             (`_HyphenArgumentsCommand`).
     """
 
-    def declare(function: Callable[..., None]) -> click.Command:
+    def make_command(function: Callable[..., None]) -> click.Command:
         @functools.wraps(function)
-        def run(*, out: Output, **given: Any) -> None:
+        def run_with_parameters(*, out: Output, **given: Any) -> None:
             reach = (
                 ConnectionOptions.take_from_parameters(given)
                 if opens is not ResourceKind.NOTHING
@@ -308,14 +308,14 @@ def command(
         kind = _HyphenArgumentsCommand if takes_hyphens else click.Command
         return kind(
             name or function.__name__,
-            callback=report_errors(run),
+            callback=report_errors(run_with_parameters),
             params=parameters,
             help=text,
             epilog=examples,
             context_settings={"help_option_names": ["--help"]} if has_h or takes_hyphens else {},
         )
 
-    return declare
+    return make_command
 
 
 class _HyphenArgumentsCommand(click.Command):
@@ -356,7 +356,7 @@ def report_errors(function: Callable[..., None]) -> Callable[..., None]:
     """Decorate a command so that it gets an `Output` as `out`, and its errors become messages and exit codes."""
 
     @functools.wraps(function)
-    def run(**given: Any) -> None:
+    def run_and_report_errors(**given: Any) -> None:
         out = click.get_current_context().find_object(Output) or Output()
         out.json, out.debug = given.pop("as_json", False), given.pop("debug")
         try:
@@ -375,4 +375,4 @@ def report_errors(function: Callable[..., None]) -> Callable[..., None]:
             out.error(known)
             raise click.exceptions.Exit(exit_code(known) or PROBLEM) from None
 
-    return run
+    return run_and_report_errors

@@ -89,12 +89,12 @@ _STATES = {
 }
 
 
-def _format_batch(decision: Decision) -> str:
+def _format_stream_batch(decision: Decision) -> str:
     batch = decision.entry.record.stream
     return f"{batch.stream}, {batch.batch}" if batch else ""
 
 
-_STREAM = ResultColumn("", "stream, batch", _format_batch)
+_STREAM = ResultColumn("", "stream, batch", _format_stream_batch)
 _DECISION: tuple[ResultColumn, ...] = (
     ResultColumn("seq", "#", lambda one: one.entry.seq),
     ResultColumn("job", "job", lambda one: one.entry.job),
@@ -127,7 +127,7 @@ def history(
       holdfast history s3://bucket/flights -n 5 --json
     """
     out = run.out
-    with run.reach.open(url) as ctx, out.waiting("reading the decision log"):
+    with run.reach.open(url) as ctx, out.show_spinner("reading the decision log"):
         found = _require_history(ctx)
     newest = found.decisions[-limit:]
     now_s = ctx.clock.now_s()

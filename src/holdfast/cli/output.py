@@ -294,7 +294,7 @@ class Output:
             yield show_progress
 
     @contextlib.contextmanager
-    def waiting(self, text: str, *, lines: bool = False) -> Iterator[Callable[[str], None]]:
+    def show_spinner(self, text: str, *, lines: bool = False) -> Iterator[Callable[[str], None]]:
         """Show a spinner during work whose progress cannot be counted; yield a function that changes its text.
 
         Args:

@@ -45,7 +45,7 @@ def read(
     given = [GivenOption.of(name, text, spelled) for name, spelled, text in flags if text is not None]
     said = [*run.reach.options(url), *parse_option_pairs(options, reserved=_RESERVED, urls=[url])]
     request = parse_read_options([*given, *said])
-    with request.store.open() as ctx, out.waiting("reading"):
+    with request.store.open() as ctx, out.show_spinner("reading"):
         found = read_first_rows(ctx, request, limit, columns=names, conditions=conditions)
     header = found.rows.schema.names
     rows = python_rows(found)

@@ -179,7 +179,7 @@ def list_uploads(
     """
     from holdfast.commit.upload_owners import find_pending_uploads
 
-    with run.reach.open(url) as ctx, run.out.waiting("listing uploads"):
+    with run.reach.open(url) as ctx, run.out.show_spinner("listing uploads"):
         pending, note = find_pending_uploads(ctx)
         nothing = not pending and expected is None and is_destination_empty(ctx)
     found = [one for one in pending if one.age_s >= older_than]
@@ -219,7 +219,7 @@ def abort_uploads(
     unowned = {UploadState.OTHER_TOOL, UploadState.UNKNOWN}
     out = run.out
     with run.reach.open(url) as ctx:
-        with out.waiting("listing uploads"):
+        with out.show_spinner("listing uploads"):
             found, note = find_pending_uploads(ctx)
             nothing = not found and is_destination_empty(ctx)
         states = {UploadState.OVER, *(unowned if all_tools else ())}

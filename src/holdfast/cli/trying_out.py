@@ -43,7 +43,7 @@ def demo(
 
     out = run.out
     with demo_folder(keep) as folder:
-        with out.waiting("starting", lines=True) as stage:
+        with out.show_spinner("starting", lines=True) as stage:
             report = run_demo(folder, stage)
         out.document({"verified": report.verified, **vars(report), "kept_in": str(folder) if keep else None})
         for event in report.events:
@@ -80,7 +80,7 @@ def s3_server(
     with isolated_environment():
         server = SeaweedServer(directory)
         try:
-            with out.waiting("starting"):
+            with out.show_spinner("starting"):
                 server.start()
                 for bucket in buckets:
                     server.create_bucket(bucket)

@@ -114,7 +114,7 @@ def _write_with_spark(source: WriteInput, request: WriteRequest, master: str | N
     from holdfast.spark.write import run_write
 
     source.check()
-    with out.waiting("starting Spark") as stage, spark_session("holdfast write", master, debug=out.debug) as spark:
+    with out.show_spinner("starting Spark") as stage, spark_session("holdfast write", master, debug=out.debug) as spark:
         stage(f"reading {source.path}")
         rows = source.load(spark)
         stage(f"writing {request.options.store.url}")

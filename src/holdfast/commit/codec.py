@@ -239,14 +239,14 @@ def _parse_stream_batch(value: Any) -> StreamBatch:
 def decode_job(key: str, data: bytes) -> JobRecord:
     """Decode a job's record; raise `CorruptDataError` if it is damaged, or `key` is not that of the job's record."""
 
-    def decode() -> JobRecord:
+    def decode_fields() -> JobRecord:
         value = parse_json_object(data)
         require_valid(value["format"] == _JOB_FORMAT, "format is unknown")
         record = parse_job_fields(value)
         require_valid(f"{record.job}/" in key, "the record belongs to another job")
         return record
 
-    return decode_record(key, decode)
+    return decode_record(key, decode_fields)
 
 
 def decode_intents(key: str, data: bytes) -> tuple[FileOwner, tuple[str, ...]]:
@@ -257,7 +257,7 @@ def decode_intents(key: str, data: bytes) -> tuple[FileOwner, tuple[str, ...]]:
             destination or that of another attempt's file (C7).
     """
 
-    def decode() -> tuple[FileOwner, tuple[str, ...]]:
+    def decode_lines() -> tuple[FileOwner, tuple[str, ...]]:
         lines = data.splitlines()
         header = parse_json_object(lines[0] if lines else b"null")
         require_valid(header["format"] == _INTENTS_FORMAT, "format is unknown")
@@ -275,4 +275,4 @@ def decode_intents(key: str, data: bytes) -> tuple[FileOwner, tuple[str, ...]]:
             require_valid(file_owner(path) in (None, owner), "path belongs to another attempt")
         return owner, paths
 
-    return decode_record(key, decode)
+    return decode_record(key, decode_lines)

@@ -140,6 +140,8 @@ class CommitContext:
         staging: the directories that `staging-*` needs; None for every other committer.
         reports: directory where job reports are saved in addition to ``_SUCCESS``; None for no reports.
         environment: clock, ids and threads.
+        settings: limits and retries of the commit.
+        progress: called with the progress of long steps.
         contract: called before a job is decided; checks and returns the destination's table (see `Contract`).
         partition: maps an existing directory to the directory that this job uses for the same partition: other jobs may
             have written ``month=01`` for ``month=1``.

@@ -217,7 +217,7 @@ def _open_log(ctx: CommitContext) -> VersionedLog[_DecisionOutline]:
 
 
 def _decode_outline(path: str, seq: int, data: bytes) -> _DecisionOutline:
-    def decode() -> _DecisionOutline:
+    def decode_fields() -> _DecisionOutline:
         value = parse_json_object(data)
         return _DecisionOutline(
             seq=seq,
@@ -226,7 +226,7 @@ def _decode_outline(path: str, seq: int, data: bytes) -> _DecisionOutline:
             kind=Kind(value["kind"]),
         )
 
-    return decode_record(path, decode)
+    return decode_record(path, decode_fields)
 
 
 def _context_at(ctx: CommitContext, folder: str) -> CommitContext:

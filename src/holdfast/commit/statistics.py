@@ -235,7 +235,7 @@ def _iter_statistic_entries(value: dict[Any, Any], kind: str) -> Iterator[tuple[
 
 def _check_number(key: str, found: object, least: int) -> int:
     if type(found) is not int or not least <= found < 2**63:
-        raise ValueError(f"statistic {key} is not a number")
+        raise ValueError(f"statistic {key} is not an integer from {least} to 2**63 - 1")
     return found
 
 

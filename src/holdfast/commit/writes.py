@@ -115,9 +115,10 @@ def _find_job_in_report(ctx: CommitContext, token: str) -> JobOutcome | None:
 
 
 def find_job_by_file_names(ctx: CommitContext, token: str) -> JobOutcome | None:
-    """Find a write's visible files by the job id in their names, for a write without log entry and ``_SUCCESS``.
+    """Return the outcome of a write, found by its visible files, whose names contain its token; None if there are none.
 
-    Guarantee: never returns files of a write with another token. On a store with transactions, they are durable.
+    For a write without log entry and ``_SUCCESS``. Guarantee: never counts files of a write with another token. On a
+    store with transactions, the files are durable.
     """
     return ensure_durable(ctx, _find_job_in_names(ctx, token), lambda: _find_job_in_names(ctx, token))
 

@@ -155,6 +155,7 @@ class DemoReport:
     """The observations of one run of the demo.
 
     Attributes:
+        source_rows: how many rows the job had to write.
         listings_before: how many plain listings ended before the decision.
         seen_before: the largest number of the job's files in any of these listings; must be 0.
         rows: how many rows pyarrow read from the bucket in the end.

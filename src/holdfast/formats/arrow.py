@@ -60,7 +60,7 @@ class _ArrowWriter:
         self._writer.write_table(self._buffer.take().combine_chunks())
 
 
-def _open_file(source: BinaryIO) -> Any:
+def _open_arrow_file(source: BinaryIO) -> Any:
     try:
         return pa.ipc.open_file(input_file(source), options=pa.ipc.IpcReadOptions(use_threads=False))
     except pa.ArrowInvalid as error:
@@ -68,13 +68,13 @@ def _open_file(source: BinaryIO) -> Any:
 
 
 def _read_schema(source: BinaryIO, options: ArrowOptions) -> pa.Schema:
-    return _open_file(source).schema.remove_metadata()
+    return _open_arrow_file(source).schema.remove_metadata()
 
 
 def _read_batches(
     source: BinaryIO, wanted: ReadRequest, options: ArrowOptions, groups: Sequence[int] | None
 ) -> Iterator[Any]:
-    file = _open_file(source)
+    file = _open_arrow_file(source)
     for index in range(file.num_record_batches):
         yield file.get_batch(index)
 

@@ -300,7 +300,7 @@ def _decimal_type(precision: int, scale: int) -> pa.DataType:
     return pa.decimal128(precision, scale)
 
 
-def _open_file(source: BinaryIO) -> tuple[Any, Mapping[str, Any]]:
+def _open_avro_file(source: BinaryIO) -> tuple[Any, Mapping[str, Any]]:
     """Return fastavro's reader and the file's columns with their types."""
     fastavro = _import_fastavro()
     try:
@@ -337,14 +337,14 @@ def _iter_rows(file: Any) -> Iterator[dict[str, Any]]:
 
 
 def _read_schema(source: BinaryIO, options: AvroOptions) -> pa.Schema:
-    _, found = _open_file(source)
+    _, found = _open_avro_file(source)
     return pa.schema([(name, _arrow_type(kind)) for name, kind in found.items()])
 
 
 def _read_batches(
     source: BinaryIO, wanted: ReadRequest, options: AvroOptions, groups: Sequence[int] | None
 ) -> Iterator[Any]:
-    file, found = _open_file(source)
+    file, found = _open_avro_file(source)
     names = {name.lower() for name in wanted.needed.names}
     present = pa.schema([(name, _arrow_type(kind)) for name, kind in found.items() if name.lower() in names])
     rows: list[dict[str, Any]] = []

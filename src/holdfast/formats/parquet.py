@@ -86,14 +86,16 @@ def choose_encodings(table: pa.Table, codec: str, dictionary: bool | None) -> di
     for path, leaf in found:
         if times[path] == 1:
             name, used = (
-                ("RLE_DICTIONARY", codec) if dictionary else _choose_encoding(leaf.drop_null(), codec, dictionary)
+                ("RLE_DICTIONARY", codec)
+                if dictionary
+                else _choose_encoding_and_codec(leaf.drop_null(), codec, dictionary)
             )
             # Arrow ignores NaN in statistics, but to Spark NaN is the largest value, above their maximum.
             encodings[path] = Encoding(name, used, statistics=not pat.is_floating(leaf.type))
     return encodings
 
 
-def _choose_encoding(values: Any, codec: str, dictionary: bool | None) -> tuple[str, str]:
+def _choose_encoding_and_codec(values: Any, codec: str, dictionary: bool | None) -> tuple[str, str]:
     """Return the encoding of values without nulls, and its codec."""
     if pat.is_boolean(values.type) or pat.is_null(values.type):
         return "PLAIN", codec  # at most one bit per value already

@@ -102,7 +102,8 @@ def list_tree_infos(
     """Return fsspec's info dictionaries of everything below a path, by path; for a file, only its own; empty if the
     path does not exist.
 
-    A directory that is deleted meanwhile is left out. Any other error is raised: the result would be incomplete.
+    If a directory is deleted meanwhile, what was below it is left out. Any other error is raised: the result would be
+    incomplete.
 
     Args:
         ls: returns the entries of a directory, or of a file the file itself.

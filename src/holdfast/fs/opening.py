@@ -92,9 +92,9 @@ def get_shared_namespace(address: NamespaceAddress) -> SharedNamespace:
 
 
 def forget_lost_namespace(shared: SharedNamespace) -> bool:
-    """Return whether the database of an open namespace was removed or replaced, or no longer contains the namespace.
+    """Forget an open namespace if its database was removed or replaced, or no longer contains it; return True then.
 
-    If so, the next `get_shared_namespace` opens the namespace again; the old object remains unusable.
+    The next `get_shared_namespace` then opens the namespace again; the old object remains unusable.
 
     Raises:
         HoldfastError: the answer is unknown, because the database cannot be reached.

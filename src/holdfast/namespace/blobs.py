@@ -213,7 +213,7 @@ class BlobStore:
         if self.claim is not None:
             self.claim.check(self.store, self.root)
 
-    def store_time_s(self) -> float:
+    def read_store_clock_s(self) -> float:
         """Return the time of the object store's clock, which dates the objects, in seconds since the epoch.
 
         Writes and deletes an empty object beside the blobs. Returns 0 if the store does not date its objects.
@@ -320,7 +320,8 @@ class BlobStore:
 
 
 class BlobWriter:
-    """Writes one blob to the object store: in one request while it is small, as a multipart upload when it grows.
+    """Writes one blob to the object store: in one request while it is small, as a multipart upload when it grows; a
+    store with renames gets a file instead.
 
     Guarantee: the blob is durable when `close` returns, and does not exist before.
     """

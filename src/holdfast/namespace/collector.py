@@ -226,7 +226,7 @@ class Collector:
         if not any(self.database.scan(*span, 1).records for span in (due, far)):
             return
         self.blobs.hold()
-        store_ms = int(self.blobs.store_time_s() * 1000)
+        store_ms = int(self.blobs.read_store_clock_s() * 1000)
         if store_ms:
             yield from self._redate_future_notes(max(now_ms, store_ms), damage)
             now_ms = min(now_ms, store_ms)

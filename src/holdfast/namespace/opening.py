@@ -77,7 +77,7 @@ def init_namespace(
         if register:
             check_catalog_can_be_written(configuration.name, database, environment.clock)
         if found is None:
-            blobs.store_time_s()  # it writes: a place that cannot be written is refused while there is no database
+            blobs.read_store_clock_s()  # it writes: refuse a place that cannot be written while there is no database
         store = open_backend(database, environment, create=True)  # last: a refused creation leaves no database
         stack.callback(store.close)
         is_new = create_namespace(store, configuration, max(int(environment.clock.now_s() * 1000), 0))

@@ -91,7 +91,7 @@ def find_path(store: Backend, key: bytes, trail: Trail) -> NsPath | None:
     has changed.
 
     Args:
-        key: of the inode's record.
+        key: the key of the inode's record.
         trail: the directories down to its parent, at some earlier time.
 
     Returns:

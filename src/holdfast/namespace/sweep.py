@@ -86,7 +86,7 @@ def sweep_namespace(
     """
     with hold_maintenance_lock(subject, "sweep", progress) as (lock, report):
         age_s = max(subject.safety_age_s, closing_s)
-        store_now_s = subject.blobs.store_time_s()
+        store_now_s = subject.blobs.read_store_clock_s()
         leased = find_leased_files(subject.database)
         lock.rewrite_root()
         with open_survey(int(subject.environment.clock.now_s() * 1000)) as survey:

@@ -226,18 +226,18 @@ def read_view_from_cache(hints: InodeCache, group: RelatedGroup) -> View | None:
     """
     seen: dict[bytes, SeenRecord | None] = {}  # each key is looked up once: other threads change the hints all the time
 
-    def find_record(key: bytes) -> SeenRecord | None:
+    def find_hinted_record(key: bytes) -> SeenRecord | None:
         if key not in seen:
             seen[key] = hints.get(key)
         return seen[key]
 
     chains = []
     for path in group.paths:
-        chain = resolve_path(path, find_record)
+        chain = resolve_path(path, find_hinted_record)
         if not chain.inodes or len(chain.keys) <= len(path.names):
             return None  # the root exists, and is not taken for absent
         chains.append(chain)
-    if any(find_record(key) is None for key in group.extra_keys(chains)):
+    if any(find_hinted_record(key) is None for key in group.extra_keys(chains)):
         return None
     entries = {key: entry for key, entry in seen.items() if entry is not None}
     return View(tuple(chains), entries, seen.keys() - entries.keys(), is_guess=True)
@@ -258,11 +258,11 @@ def read_view(reader: Reader, hints: InodeCache, group: RelatedGroup, most: int 
     peeked: tuple[bytes, bytes] | None = None
     page = nothing = ScanPage([], False, {})
 
-    def find_record(key: bytes) -> SeenRecord | None:
+    def find_fetched_record(key: bytes) -> SeenRecord | None:
         return fetched[key] if key in fetched else hints.get(key)
 
     for _ in range(max(len(path.names) for path in paths) + _SPARE_READS):
-        resolver = PathResolver(find_record)
+        resolver = PathResolver(find_fetched_record)
         chains = tuple(map(resolver.resolve, paths))
         wanted = {key for chain in chains for key in chain.keys}
         wanted.update(group.extra_keys(chains))

@@ -54,7 +54,7 @@ def option_from_url(url: object, keyword: str = "url") -> list[GivenOption]:
     return option_from_text("path", url, keyword)
 
 
-def parse_mode(mode: object) -> str:
+def parse_save_mode(mode: object) -> str:
     """Convert a mode, or one of Spark's other words for it, to the value of a `SaveMode`.
 
     Raises:
@@ -74,7 +74,7 @@ def options_from_mode(mode: object, keyword: str = "mode") -> tuple[bool, list[G
     """
     if mode is None:
         return False, []
-    found = parse_mode(mode)
+    found = parse_save_mode(mode)
     if found == "overwrite":
         return True, []
     if found == "overwrite-partitions":

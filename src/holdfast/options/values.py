@@ -27,7 +27,7 @@ def parse_printable_name(text: str) -> str:
 
 
 def check_shared_location(text: str) -> str:
-    """Check a directory or URL that every process of the job must be able to reach, and return it unchanged."""
+    """Reject a blank directory or URL, and ``memory:``, which other processes cannot reach; else return the text."""
     if not text.strip():
         raise InvalidRequestError("expected a directory or URL: give one, or leave the option out")
     if text.strip().lower().startswith("memory:"):

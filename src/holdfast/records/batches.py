@@ -37,7 +37,7 @@ _GROWTH = 4
 _PAGE_BYTES = 4 * 1024 * 1024
 
 
-class PageSize:
+class AdaptivePageSize:
     """Adapts the number of records per page of a scan to the size of the values, so that pages fit into memory.
 
     Attributes:
@@ -56,7 +56,7 @@ class PageSize:
 
 def read_pages(reader: SnapshotReader, start: bytes, end: bytes) -> Iterator[Sequence[tuple[bytes, Record]]]:
     """Yield the records of a range page by page, as lists of keys and records; empty pages are left out."""
-    size = PageSize()
+    size = AdaptivePageSize()
     more = start < end
     while more:
         page = reader.scan(start, end, size.records)

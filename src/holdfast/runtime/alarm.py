@@ -64,7 +64,8 @@ class Alarm:
 
     def limit(self, duration_s: float, call: Callable[[], T]) -> T:
         """Run `call` and return its result; raise `TimeIsUp` inside it once it has run for `duration_s` seconds, or at
-        its end if it has caught the exception. Limited calls must not be nested."""
+        its end if it has caught the exception. Limited calls must not be nested. Without an alarm signal, as in threads
+        other than the main one, there is no limit."""
         if not self._can_use_alarm_signal():
             return call()
         self._is_up = False

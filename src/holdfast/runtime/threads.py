@@ -195,11 +195,11 @@ def repeat_in_thread(work: Callable[[], object], interval_s: float) -> Iterator[
     """Call `work` every `interval_s` seconds during a ``with`` block, in a thread of its own. `work` must not raise."""
     is_over = threading.Event()
 
-    def repeat() -> None:
+    def call_until_over() -> None:
         while not is_over.wait(interval_s):
             work()
 
-    thread = threading.Thread(target=repeat, name="holdfast-periodic", daemon=True)
+    thread = threading.Thread(target=call_until_over, name="holdfast-periodic", daemon=True)
     thread.start()
     try:
         yield

@@ -26,7 +26,7 @@ from holdfast.options.keywords import (
     option_from_text,
     option_from_url,
     options_from_values,
-    parse_mode,
+    parse_save_mode,
 )
 from holdfast.options.write import JobOptions, parse_job_options
 from holdfast.spark.failures import unwrap_task_errors
@@ -69,7 +69,7 @@ def job(
 
     Crash: if the driver dies, the job stays undecided and invisible: ``holdfast recover`` aborts it.
     """
-    chosen = SaveMode(parse_mode(mode))
+    chosen = SaveMode(parse_save_mode(mode))
     if chosen is SaveMode.IGNORE:
         raise InvalidRequestError("a job has no mode ignore: choose fail", mode=mode)
     require_session(spark)

@@ -109,7 +109,7 @@ class TableJob:
 
     # --- the contract -------------------------------------------------------------------------------------------------
     def fit_to_table(self, ctx: CommitContext, view: LogView) -> TableJob:
-        """Return the request with the column names, order and types of the destination's table.
+        """Return the job with the column names, order and types of the destination's table.
 
         Raises:
             InvalidRequestError: the rows do not fit the table, or the destination is a table in another table format

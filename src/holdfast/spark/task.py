@@ -172,7 +172,7 @@ class Task:
         return TextFile(file, encoding=encoding, errors=errors, newline=newline)
 
     def end(self) -> None:
-        """Refuse to open files from now on."""
+        """End the task: refuse to open further files through it."""
         self._attempt = None
 
 

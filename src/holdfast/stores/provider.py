@@ -282,13 +282,13 @@ _UNITS = {"": 1, "k": 1024, "m": MIB, "g": 1024 * MIB, "t": 1024 * 1024 * MIB}
 def choice(choices: Mapping[str, T]) -> Callable[[str], T]:
     """Return a parser that accepts the words in `choices`, in any case, and returns the value of the given word."""
 
-    def parse(text: str) -> T:
+    def parse_choice(text: str) -> T:
         word = text.strip().lower()
         if word not in choices:
             raise InvalidRequestError(f"no such choice: {suggest_nearest(word, choices)}")
         return choices[word]
 
-    return parse
+    return parse_choice
 
 
 def one_of(*words: str) -> Callable[[str], str]:
@@ -307,19 +307,19 @@ def as_boolean(text: str) -> bool:
 def number(least: int, most: int) -> Callable[[str], int]:
     """Return a parser that accepts whole numbers from `least` to `most`, both included."""
 
-    def parse(text: str) -> int:
+    def parse_number(text: str) -> int:
         found = parse_digits(text.strip())
         if found is None or not least <= found <= most:
             raise InvalidRequestError(f"not a whole number from {least} to {most}: write one")
         return found
 
-    return parse
+    return parse_number
 
 
 def size(least: int) -> Callable[[str], int]:
     """Return a parser for sizes from `least` bytes on, with or without a unit: ``134217728``, ``128m``, ``1 GiB``."""
 
-    def parse(text: str) -> int:
+    def parse_size(text: str) -> int:
         match = _SIZE.fullmatch(text.strip().lower())
         size_bytes = int(match[1]) * _UNITS[match[2]] if match else -1
         if not least <= size_bytes < 2**50:
@@ -327,4 +327,4 @@ def size(least: int) -> Callable[[str], int]:
             raise InvalidRequestError(f"not a size{at_least}: write bytes, or a number with k, m or g such as 128m")
         return size_bytes
 
-    return parse
+    return parse_size

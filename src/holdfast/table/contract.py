@@ -80,7 +80,7 @@ def decode_table(table: Mapping[str, object]) -> TableRecord:
         CorruptDataError: the record is invalid; the error contains it.
     """
 
-    def decode() -> TableRecord:
+    def decode_fields() -> TableRecord:
         schema, options, partition_by = table["schema"], table["format_options"], table["partition_by"]
         require_valid(isinstance(schema, str), "the schema is not a string")
         value = json.loads(str(schema))
@@ -100,7 +100,7 @@ def decode_table(table: Mapping[str, object]) -> TableRecord:
             adopted=str(table.get("adopted", "")),
         )
 
-    return decode_record("the table in the decision log", decode)
+    return decode_record("the table in the decision log", decode_fields)
 
 
 def _require_valid_fields(fields: Any) -> None:

@@ -303,7 +303,10 @@ def _wake_caller(entry: _QueuedRequest[Q, A]) -> None:
 
 
 def copy_error(error: E) -> E:
-    """Return a copy of an error to raise in another thread: two threads must not add tracebacks to one object."""
+    """Return a copy of a `HoldfastError` to raise in another thread: two threads must not add tracebacks to one object.
+
+    Any other error is returned itself, since it may be impossible to copy.
+    """
     if not isinstance(error, HoldfastError):
         return error
     twin = copy.copy(error)

@@ -83,7 +83,8 @@ class Transaction:
         return self._apply_own_write(key)
 
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
-        """Return the existing records of several keys; those that were not read before come from one snapshot."""
+        """Return the existing records of several keys, after this transaction's own writes. Those that it has not read
+        before come from one snapshot."""
         self._read(keys)
         return {key: record for key in keys if (record := self._apply_own_write(key)) is not None}
 

@@ -289,7 +289,7 @@ _NUMBER_BITS = 23
 class VersionSource(ForkAwareObject):
     """Generates unique record versions: 40 random bits that stand for a session, then a number that counts up.
 
-    A version is a positive number of 63 bits. A process starts a new session after 2**23 versions and after a fork.
+    A version is positive and less than 2**63. A new session begins after 2**23 - 1 versions, and after a fork.
     """
 
     def __init__(self, ids: Ids) -> None:

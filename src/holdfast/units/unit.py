@@ -186,7 +186,8 @@ class UnitTransaction(CellAccessMethods):
 
     Guarantee: all that the function reads and writes through it takes effect in one step, exactly once, as if the units
     of all tasks ran one after the other. The function may run several times before that, and may then see cells that
-    never existed together; all writes of such a run are dropped. It must not write elsewhere, and its loops must end.
+    never existed together; all writes of such a run are dropped. The function must not write elsewhere, and
+    its loops must end.
     After the function has returned, and in other threads and forked children, every call is refused.
 
     Attributes:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 
 from holdfast.errors import FencedError, HoldfastError, OutcomeUnknownError
-from holdfast.records.batches import PageSize, read_pages
+from holdfast.records.batches import AdaptivePageSize, read_pages
 from holdfast.runtime import Backoff, Repeat, repeat_in_thread
 from holdfast.transactions.base import ABSENT, Backend, Commit, Record, ScanPage
 from holdfast.units.execution import UnitExecution
@@ -75,7 +75,7 @@ class WorkTask:
         self._watch = ExpiredClaimDetector(self._database, work, execution.environment, execution.settings.lease_s)
         self._progress = ProgressRecord(self._database, job, slot, execution.statistics)
         self._repeat = repeat
-        self._window = PageSize()
+        self._window = AdaptivePageSize()
 
     def run(self) -> Statistics:
         """Run units until no item of the list waits or is claimed, and return the statistics of this attempt.

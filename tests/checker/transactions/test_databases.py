@@ -13,7 +13,7 @@ from holdfast.transactions.base import Commit, Committed, Record, ScanPage
 from holdfast_checker.kernel.calls import Call, Fault, Resource, may_conflict
 from holdfast_checker.kernel.world import Port
 from holdfast_checker.simulated.database import DATABASE, DatabaseResource, DatabaseState
-from holdfast_checker.transactions.row_locks import RowLockTable, SimulatedDatabase, StatementSteppedDatabase
+from holdfast_checker.transactions.row_locks import RowLockingTable, SimulatedDatabase, StatementSteppedDatabase
 from tests.conformance.backends.subject import Subject
 from tests.conformance.backends.suite import checks_for, subject_of
 
@@ -65,7 +65,7 @@ class _SteppedBytes(StatementSteppedDatabase):
 
 
 @pytest.mark.parametrize("check", _SEQUENTIAL, ids=lambda check: check.name)
-@pytest.mark.parametrize(("resource", "handle"), [(DatabaseResource, _Bytes), (RowLockTable, _SteppedBytes)])
+@pytest.mark.parametrize(("resource", "handle"), [(DatabaseResource, _Bytes), (RowLockingTable, _SteppedBytes)])
 def test_conformance(check: Check[Subject], resource: type[DatabaseResource], handle: type[SimulatedDatabase]) -> None:
     live = _Live(resource({}))
     handles = [handle(live.port(f"actor {number}", number)) for number in range(2)]
@@ -164,7 +164,7 @@ def _lock(key: bytes, *, exclusive: bool) -> Call:
     return Call(DATABASE, "lock", (key, exclusive))
 
 
-def _after(table: RowLockTable, *calls: tuple[str, Call]) -> object:
+def _after(table: RowLockingTable, *calls: tuple[str, Call]) -> object:
     state: object = table.initial_state()
     for actor, call in calls:
         state = table.alternatives(state, call, actor)[0].state
@@ -175,7 +175,7 @@ def _after(table: RowLockTable, *calls: tuple[str, Call]) -> object:
     ("held", "asked", "blocks"), [(False, False, False), (False, True, True), (True, False, True), (True, True, True)]
 )
 def test_only_shared_locks_are_held_together(held: bool, asked: bool, blocks: bool) -> None:
-    table = RowLockTable(_START)
+    table = RowLockingTable(_START)
     state = _after(table, ("ann", _lock(b"x", exclusive=held)))
     assert (not table.alternatives(state, _lock(b"x", exclusive=asked), "bob")) is blocks
     assert table.alternatives(state, _lock(b"x", exclusive=True), "ann"), "nobody waits for himself"
@@ -187,7 +187,7 @@ def test_only_shared_locks_are_held_together(held: bool, asked: bool, blocks: bo
 
 
 def test_a_row_that_is_created_blocks_others_that_create_it() -> None:
-    table = RowLockTable(_START)
+    table = RowLockingTable(_START)
     create = Call(DATABASE, "create", (b"new",))
     state = _after(table, ("ann", create))
     assert table.alternatives(state, create, "bob") == []
@@ -202,7 +202,7 @@ def test_a_row_that_is_created_blocks_others_that_create_it() -> None:
 
 
 def test_a_broken_connection_gives_its_locks_back() -> None:
-    table = RowLockTable(_START)
+    table = RowLockingTable(_START)
     state = _after(table, ("ann", _lock(b"x", exclusive=True)))
     failed = next(
         way for way in table.alternatives(state, Call(DATABASE, "count", (b"a", b"z", 9)), "ann") if way.fault
@@ -215,7 +215,7 @@ def test_a_broken_connection_gives_its_locks_back() -> None:
 
 
 def test_counts_see_what_is_committed() -> None:
-    table = RowLockTable({b"a": Record(1, b""), b"b": Record(2, b"")})
+    table = RowLockingTable({b"a": Record(1, b""), b"b": Record(2, b"")})
     state = _after(table, ("ann", Call(DATABASE, "create", (b"c",))), ("bob", Call(DATABASE, "create", (b"d",))))
     for end, most, count in ((b"z", 9, 2), (b"z", 1, 1), (b"b", 9, 1)):
         way = table.alternatives(state, Call(DATABASE, "count", (b"a", end, most)), "ann")[0]
@@ -254,7 +254,7 @@ def test_what_commits_touch() -> None:
 
 
 def test_what_locks_touch() -> None:
-    table = RowLockTable({})
+    table = RowLockingTable({})
 
     def conflict(one: Call, other: Call) -> bool:
         return may_conflict(table.footprint(one), table.footprint(other))
@@ -273,7 +273,7 @@ def test_what_locks_touch() -> None:
 
 
 def test_pages() -> None:
-    table = RowLockTable({b"%d" % number: Record(number + 1, b"") for number in range(5)})
+    table = RowLockingTable({b"%d" % number: Record(number + 1, b"") for number in range(5)})
     way = table.alternatives(table.initial_state(), Call(DATABASE, "scan", (b"1", b"4", 2, (b"0", b"9"))), "ann")[0]
     page = cast("ScanPage", way.reply.value)
     assert [key for key, _record in page.records] == [b"1", b"2"]

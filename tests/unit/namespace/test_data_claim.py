@@ -208,7 +208,7 @@ def test_a_collector_that_runs_while_its_data_move_spares_the_next_owner_of_the_
         service.sweep()
         swept_s = time.time()
         # The clock that dates files advances in steps, and nothing that was noted within one is collected.
-        wait_until(lambda: owner.blobs.store_time_s() > swept_s + 0.001, "the clock of the file system goes on")
+        wait_until(lambda: owner.blobs.read_store_clock_s() > swept_s + 0.001, "the clock of the file system goes on")
         with pytest.raises(InvalidRequestError, match="at the place of another one"):
             service.collect()
         assert owner.open("/precious").read() == _LARGE

@@ -18,7 +18,7 @@ from holdfast.namespace import Namespace
 from holdfast.runtime import SeededRandom, SystemClock
 from holdfast_checker.histories.history import Operation, Outcome
 from holdfast_checker.histories.linearizable import Linearizability, Model, judge_linearizable
-from holdfast_checker.namespace.calls import ANSWERS, NamespaceCalls
+from holdfast_checker.namespace.calls import ANSWERS, NamespaceCallExecutor
 from holdfast_checker.namespace.model import ModelNode, ModelTree, apply_to_model
 from tests.children import run_in_children
 from tests.patience import PATIENCE_S
@@ -37,7 +37,7 @@ class _Client:
 
     def __init__(self, namespace: Namespace, number: int, directory: str) -> None:
         self.who = f"client {number}"
-        self.calls = NamespaceCalls(namespace, _CLOCK, {})
+        self.calls = NamespaceCallExecutor(namespace, _CLOCK, {})
         self.directory = directory
         self.history: list[Operation] = []
 

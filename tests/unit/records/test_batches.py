@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.records.batches import PageSize
+from holdfast.records.batches import AdaptivePageSize
 from holdfast.transactions.base import Record, ScanPage
 from tests.unit.records.databases import memory_db
 
@@ -12,7 +12,7 @@ def _page(count: int, size_bytes: int) -> ScanPage:
 
 
 def test_pages_grow_while_values_are_small_and_shrink_at_once() -> None:
-    size = PageSize()
+    size = AdaptivePageSize()
     sizes = [size.records]
     for value_bytes in (0, 10, 10, 10, 1_000_000, 8_000_000, 10, 10):
         size.adapt_to_page(_page(size.records, value_bytes))

@@ -43,7 +43,7 @@ def run_check(options: CheckOptions, out: Output) -> bool:
         return True
     if options.save is not None:
         _require_writable_directory(options.save)
-    with _silence_warnings(out.debug):
+    with _silence_logging(out.debug):
         if options.replay is not None:
             return _replay_saved_counterexample(options, out)
         if options.every:
@@ -70,7 +70,7 @@ def _search_violations(options: CheckOptions, out: Output) -> bool:
     subject = find_subject(options.name)
     properties = tuple(dict.fromkeys(map(subject.find_property, options.properties)))
     named = {scene.name: scene for name in options.scenes for scene in subject.find_scenes(name)}
-    with _defer_first_interrupt() as interrupted, out.waiting("building a world") as say:
+    with _defer_first_interrupt() as interrupted, out.show_spinner("building a world") as say:
         check = Check(
             subject,
             properties,
@@ -134,7 +134,7 @@ def _defer_first_interrupt() -> Iterator[Callable[[], bool]]:
 
 
 @contextlib.contextmanager
-def _silence_warnings(debug: bool) -> Iterator[None]:
+def _silence_logging(debug: bool) -> Iterator[None]:
     """Silence the warnings of the code under test, into which thousands of faults are injected; not with `debug`."""
     logger = logging.getLogger("holdfast")
     before = logger.level
@@ -149,7 +149,7 @@ def _silence_warnings(debug: bool) -> Iterator[None]:
 # --- a saved history --------------------------------------------------------------------------------------------------
 def _replay_saved_counterexample(options: CheckOptions, out: Output) -> bool:
     counterexample = _load_counterexample(options)
-    with out.waiting("replaying the history"):
+    with out.show_spinner("replaying the history"):
         story = replay_with_current_code(counterexample, find_subject(counterexample.world.partition("/")[0]))
     print_replay(counterexample, story, options, out)
     return story is None

@@ -109,7 +109,8 @@ class CommitterScene(subject.Scene):
         retention: number of decisions that the log keeps; None for the default.
         order: when attempts commit.
         speculation: whether a second attempt may start while the first one runs.
-        cancel, second_driver, recovery, reader: whether these actors exist, or how many of them exist.
+        cancel, second_driver, reader: whether these actors exist.
+        recovery: how many recoveries run.
         others: other jobs on the destination.
         mortal: the actors that may crash, by the first word of their names; empty for all actors.
     """

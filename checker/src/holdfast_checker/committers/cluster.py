@@ -152,7 +152,7 @@ class Cluster:
             return frozenset({make_access(f"offer {cast('CommitAnnouncement', call.args[0]).job}", writes=True)})
         return frozenset({make_access("told", writes=True)})
 
-    def waits_for(self, state: object, call: Call) -> tuple[str, frozenset[Fault]] | None:
+    def awaited_actor(self, state: object, call: Call) -> tuple[str, frozenset[Fault]] | None:
         now = cast("ClusterState", state)
         if call.operation not in ("take_over", "take_for_dead") or now.job is None:
             return None
@@ -202,14 +202,14 @@ class Cluster:
         offers = tuple(sorted((*state.offers, offer), key=lambda one: one.job))
         return [Alternative(state=replace(state, offers=offers))]
 
-    def _await_end(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+    def _await_driver_end(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
         """Let a later job start once the driver has ended, or is gone from the cluster."""
         over = state.driver != "alive" or state.outcome_of("driver")
         return [Alternative(state=state)] if over else []
 
     # --- tasks --------------------------------------------------------------------------------------------------------
     def _begin(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
-        """Block until the driver starts the attempt, and return the job. No attempt starts once all tasks are done."""
+        """Block until the driver starts the attempt, and return the job. None starts at a task that is done."""
         task, attempt = cast("tuple[int, int]", call.args)
         if state.job is None or state.phase is not JobPhase.RUNNING or state.driver == "dead":
             return []

@@ -37,10 +37,10 @@ def _driver_job_commit(view: View) -> LogDecision | None:
 
 
 def _learned_outcome_goal(outcome: str, *who: str) -> _StepGoal:
-    def step(sandbox: StoreSandbox, before: View, after: View, actor: str) -> bool:
+    def is_outcome_learned(sandbox: StoreSandbox, before: View, after: View, actor: str) -> bool:
         return any(told.outcome == outcome and (not who or told.who in who) for told in new_outcomes(before, after))
 
-    return step
+    return is_outcome_learned
 
 
 def _new_done_marks(before: View, after: View) -> set[int]:
@@ -63,13 +63,13 @@ def _are_hidden_files_removed(sandbox: StoreSandbox, view: View) -> bool:
 
 
 def _make_recovery_action_goal(action: str) -> _StepGoal:
-    def step(sandbox: StoreSandbox, before: View, after: View, actor: str) -> bool:
+    def has_recovery_acted(sandbox: StoreSandbox, before: View, after: View, actor: str) -> bool:
         job = cluster_state(after).job
         recovered = [told for told in new_outcomes(before, after) if told.outcome == "recovered"]
         jobs = [one for told in recovered for one in cast("tuple[tuple[str, str], ...]", told.detail)]
         return job is not None and (job.job, action) in jobs
 
-    return step
+    return has_recovery_acted
 
 
 def _is_job_decided_and_done(sandbox: StoreSandbox, before: View, after: View, actor: str) -> bool:
@@ -117,7 +117,7 @@ def _is_other_job_decided_first(sandbox: StoreSandbox, before: View, after: View
     return job is not None and found is not None and _driver_job_commit(before) is None and found.seq > job.base_seq + 1
 
 
-def _log_is_trimmed(sandbox: StoreSandbox, before: View, after: View, actor: str) -> bool:
+def _is_decision_trimmed(sandbox: StoreSandbox, before: View, after: View, actor: str) -> bool:
     kept = cast("StoreSnapshot", after.states[DESTINATION]).objects
     return any(f"{LOG_PREFIX}{one.seq:020d}.json" not in kept for one in _get_destination_ledger(after).decisions)
 
@@ -140,14 +140,14 @@ def _is_write_after_decision(sandbox: StoreSandbox, before: View, after: View, a
 
 
 def _make_reader_sees_job_goal(*, new: bool) -> _StepGoal:
-    def step(sandbox: StoreSandbox, before: View, after: View, actor: str) -> bool:
+    def has_reader_read_job(sandbox: StoreSandbox, before: View, after: View, actor: str) -> bool:
         job = cluster_state(after).job
         read = [told for told in new_outcomes(before, after) if told.outcome == "read"]
         seen = [path for told in read for path in cast("tuple[int, int, tuple[str, ...]]", told.detail)[2]]
         mine = job is not None and any(job.job in path for path in seen)
         return bool(read) and (mine if new else not mine)
 
-    return step
+    return has_reader_read_job
 
 
 def _is_read_before_visible_mark(sandbox: StoreSandbox, before: View, after: View, actor: str) -> bool:
@@ -178,7 +178,7 @@ GOALS: Mapping[str, Goal] = {
         "another job is decided while the driver's runs, and both are committed", step=_is_other_job_decided_first
     ),
     "replaced": Goal("an overwrite is done, and the replaced files are deleted", step=_overwrite_deletes_old_files),
-    "trimmed": Goal("the log trims a decision", step=_log_is_trimmed),
+    "trimmed": Goal("the log trims a decision", step=_is_decision_trimmed),
     "fenced": Goal(
         "a driver is told that its job was aborted by another process", step=_is_driver_job_aborted_elsewhere
     ),

@@ -86,7 +86,7 @@ class DecisionLedger:
         Args:
             created: whether the put required that no record existed. If it did, and the number was used before, the log
                 has trimmed the earlier entry: the new entry decides nothing, and must have no effect (docs/decisions,
-                number 31).
+                number 3).
         """
         if kind != "json":
             known = self.visible if kind == "visible" else self.done

@@ -145,7 +145,7 @@ def _judge_exclusiveness(sandbox: StoreSandbox, before: View, after: View, actor
     return None
 
 
-def _judge_accepted_attempts(sandbox: StoreSandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_visible_attempts(sandbox: StoreSandbox, before: View, after: View, actor: str) -> str | None:
     """Judge C3: a job reported as committed shows, for each task, the files of the accepted attempt."""
     told = find_driver_finished_in_step(before, after)
     if not told:
@@ -423,7 +423,7 @@ def _judge_final_agreement_with_log(sandbox: StoreSandbox, view: View) -> str | 
 _JUDGES: Mapping[str, Judges] = {
     "C1": (_judge_completeness, _judge_completeness_after_recovery),
     "C2": (_judge_exclusiveness, None),
-    "C3": (_judge_accepted_attempts, None),
+    "C3": (_judge_visible_attempts, None),
     "C6": (_judge_changes_after_commit, None),
     "replaced-data": (_judge_early_deletion, None),
     "log-order": (_judge_agreement_with_log, _judge_final_agreement_with_log),

@@ -138,11 +138,11 @@ class Check:
         tracker = GoalTracker(scene.reached, self.subject.goals)
         world = self._build_world(scene, tracker)
 
-        def progress(now: Exploration) -> None:
+        def show_states(now: Exploration) -> None:
             self._progress(scene.name, f"{now.states:,} states{self._progress_text(now)}")
 
         self._progress(scene.name, "")
-        found = explore_world(world, budget=budget, until=self._make_stop_condition(world), progress=progress)
+        found = explore_world(world, budget=budget, until=self._make_stop_condition(world), progress=show_states)
         for one in found.findings.values():
             self.violations.setdefault(one.property, Violation(scene=scene, counterexample=one))
         report.scenes += 1

@@ -132,20 +132,20 @@ class GoalTracker:
     def as_property(self, context: Any) -> Property:
         """Return a property that is never violated, and records the reached goals when the checker evaluates it."""
 
-        def step(before: View, after: View, actor: str) -> None:
+        def note_step(before: View, after: View, actor: str) -> None:
             for name in self.missing:
                 reaches = self.goals[name].step
                 if reaches is not None and reaches(context, before, after, actor):
                     self.reached.add(name)
 
-        def end(view: View) -> None:
+        def note_end(view: View) -> None:
             for name in self.missing:
                 reaches = self.goals[name].end
                 if reaches is not None and reaches(context, view):
                     self.reached.add(name)
 
         is_stepwise = any(self.goals[name].step is not None for name in self.wanted)
-        return Property(name="goals", title="", meaning="", step=step if is_stepwise else None, end=end)
+        return Property(name="goals", title="", meaning="", step=note_step if is_stepwise else None, end=note_end)
 
 
 def properties_of_scene(

@@ -32,7 +32,7 @@ def describe_repeated_units(effects: Iterable[Effect]) -> list[str]:
     ]
 
 
-def describe_missing_units(units: Iterable[Hashable], effects: Iterable[Effect]) -> list[str]:
+def describe_unmatched_units(units: Iterable[Hashable], effects: Iterable[Effect]) -> list[str]:
     """Describe units without an effect, and effects without a unit; after a success there must be neither (T2)."""
     wanted, there = dict.fromkeys(units), list(effects)
     done = {effect.unit for effect in there}

@@ -48,7 +48,7 @@ class _Shrinker:
     def shrink(self, history: _ViolatingHistory) -> _ViolatingHistory:
         """Return a simpler history that also violates the property; the given one if none is found."""
         change_parts = partial(_hand_steps_to_actor, tuple(self._actors))
-        for proposals in (_drop_actors, change_parts, _remove_faults, _stop_earlier, _join_runs, _drop_steps):
+        for proposals in (_drop_each_actor, change_parts, _remove_faults, _stop_earlier, _join_runs, _drop_steps):
             easier: _ViolatingHistory | None = history
             while easier is not None:
                 history = easier
@@ -112,7 +112,7 @@ class _Shrinker:
 
 
 # --- proposals --------------------------------------------------------------------------------------------------------
-def _drop_actors(choices: _Choices) -> Iterator[_Choices]:
+def _drop_each_actor(choices: _Choices) -> Iterator[_Choices]:
     for actor in _actor_names(choices):
         yield tuple(choice for choice in choices if choice.actor != actor)
 
@@ -131,7 +131,7 @@ def _hand_steps_to_actor(everybody: tuple[str, ...], choices: _Choices) -> Itera
 
 
 def _remove_faults(choices: _Choices) -> Iterator[_Choices]:
-    """Replace each choice that is not ordinary, such as a fault, with the ordinary one, or leave it out."""
+    """Replace one choice that is not ordinary, such as a fault, with the ordinary one, or leave it out."""
     for at, choice in enumerate(choices):
         if choice.label:
             if choice.label != DIES:

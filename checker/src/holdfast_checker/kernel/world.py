@@ -50,7 +50,7 @@ class Port:
 
     Args:
         number: number of the actor, from 0; makes its tokens differ from those of other actors.
-        answer: returns the reply to a call, given its index and the call, or None to suspend the process.
+        answer: returns the reply to a call, given its index and the call, or None to stop the process there.
     """
 
     def __init__(self, name: str, number: int, answer: Callable[[int, Call], Reply | None]) -> None:

@@ -18,7 +18,7 @@ from holdfast_checker.framework.subject import VerdictCache
 from holdfast_checker.histories.history import HISTORY, Outcome, record_operation
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import Port
-from holdfast_checker.namespace.calls import ANSWERS, PUBLISH, NamespaceCalls, PendingUpload
+from holdfast_checker.namespace.calls import ANSWERS, PUBLISH, NamespaceCallExecutor, PendingUpload
 from holdfast_checker.namespace.handles import LockingNamespaceHandle, NamespaceHandle, StepDrivenClock
 from holdfast_checker.namespace.scenes import NamespaceScene
 from holdfast_checker.simulated.database import RecordMap
@@ -77,7 +77,7 @@ class NamespaceSetting(VerdictCache):
 def run_client(setting: NamespaceSetting, script: Script, knows: Sequence[str], port: Port) -> None:
     """Run a client process: make the calls of a script, and record them; stop after a call with unknown outcome."""
     namespace, clock, _database = setting.open(port, knows)
-    calls = NamespaceCalls(namespace, clock, setting.uploads)
+    calls = NamespaceCallExecutor(namespace, clock, setting.uploads)
     unpublished = ""  # what a sync could not publish, the next call publishes
     for name, *args in script:
         if name in PUBLISH:

@@ -43,7 +43,7 @@ class PendingUpload:
     parts: tuple[Part, ...] = ()
 
 
-class NamespaceCalls:
+class NamespaceCallExecutor:
     """Executes operations, given by the names that the model uses, on a real `Namespace`."""
 
     def __init__(self, namespace: Namespace, clock: Clock, uploads: Mapping[str, PendingUpload]) -> None:

@@ -45,7 +45,7 @@ class NamespaceContents:
         return [Upload.decode(key, one.value) for key, one in self.records.items() if key.startswith(b"p")]
 
     @cached_property
-    def children(self) -> Mapping[int, list[bytes]]:
+    def children_by_parent(self) -> Mapping[int, list[bytes]]:
         found: dict[int, list[bytes]] = {}
         for key in self.inodes:
             found.setdefault(parent_id_in_key(key), []).append(key)
@@ -65,7 +65,7 @@ class NamespaceContents:
                 found.append(f"two paths lead to the inode {inode.id}")
                 continue
             ids.add(inode.id)
-            below = self.children.get(inode.id, [])
+            below = self.children_by_parent.get(inode.id, [])
             if below and not inode.is_directory:
                 found.append(f"{entry_name_in_key(below[0]).decode()!r} is in a file")
             to_visit += [(one, self.inodes[one]) for one in below]
@@ -107,7 +107,7 @@ class NamespaceContents:
     def descendants(self, inode: Inode) -> Iterator[Inode]:
         """Yield an inode and all its descendants."""
         yield inode
-        for key in self.children.get(inode.id, ()):
+        for key in self.children_by_parent.get(inode.id, ()):
             yield from self.descendants(self.inodes[key])
 
     def paths(
@@ -117,14 +117,14 @@ class NamespaceContents:
         if inode.id in above:
             return
         yield path, inode
-        for key in self.children.get(inode.id, ()):
+        for key in self.children_by_parent.get(inode.id, ()):
             yield from self.paths(self.inodes[key], (*path, entry_name_in_key(key).decode()), above | {inode.id})
 
 
 _KNOWN: dict[RecordMap, NamespaceContents] = {}
 
 
-def decode_contents(view: View) -> NamespaceContents:
+def decode_namespace(view: View) -> NamespaceContents:
     """Decode the records of a namespace in a state of the world; cached for equal records."""
     records = cast("DatabaseState", view.states[DATABASE]).records
     if records not in _KNOWN:

@@ -188,7 +188,7 @@ def split_path(path: object) -> Path:
 
 
 def mkdirs(state: MutableModelTree, path: Path) -> object:
-    """Create a directory and its missing parents in the model; return False if it exists already."""
+    """Create a directory and its missing parents in the model; return False if the directory exists already."""
     found = state.find(path)
     if found is not None:
         if not found.is_directory:

@@ -10,7 +10,7 @@ from holdfast.transactions.base import Record
 from holdfast_checker.histories.history import HISTORY
 from holdfast_checker.kernel.world import View
 from holdfast_checker.namespace.actors import BLOBS
-from holdfast_checker.namespace.contents import NamespaceContents, decode_contents
+from holdfast_checker.namespace.contents import NamespaceContents, decode_namespace
 from holdfast_checker.narrative.sentences import CallImportance
 from holdfast_checker.simulated.narration import DatabaseWords, SentenceTemplate
 
@@ -59,7 +59,7 @@ def _record_text(key: bytes, record: Record) -> str:
 
 def _describe_tree_state(view: View) -> Mapping[str, str]:
     """Describe the files, directories and deleted trees of a namespace in a state of its world."""
-    contents = decode_contents(view)
+    contents = decode_namespace(view)
     root = contents.inodes.get(ROOT_KEY)
     paths = [] if root is None else sorted("/" + "/".join(path) for path, _inode in contents.paths(root) if path)
     return {

@@ -21,7 +21,7 @@ from holdfast_checker.kernel.calls import canonical_key
 from holdfast_checker.kernel.world import View
 from holdfast_checker.namespace.actors import BLOBS, NamespaceSetting
 from holdfast_checker.namespace.calls import PUBLISH
-from holdfast_checker.namespace.contents import NamespaceContents, decode_contents, read_extents, tree_of_records
+from holdfast_checker.namespace.contents import NamespaceContents, decode_namespace, read_extents, tree_of_records
 from holdfast_checker.namespace.model import ModelNode, ModelTree, apply_to_model, split_path
 from holdfast_checker.simulated.database import DATABASE, DatabaseCopy, DatabaseState, RecordMap
 from holdfast_checker.simulated.memory import RestorableStore, StoreSnapshot
@@ -35,11 +35,11 @@ def _blobs_in_store(view: View) -> StoreSnapshot:
 
 # --- N1, N3, N5 -------------------------------------------------------------------------------------------------------
 def _judge_tree_structure(setting: NamespaceSetting, before: View, after: View, actor: str) -> str | None:
-    return "; ".join(decode_contents(after).structure_faults) or None
+    return "; ".join(decode_namespace(after).structure_faults) or None
 
 
 def _judge_file_bytes(setting: NamespaceSetting, before: View, after: View, actor: str) -> str | None:
-    contents, objects = decode_contents(after), _blobs_in_store(after).objects
+    contents, objects = decode_namespace(after), _blobs_in_store(after).objects
     lost = sorted(
         [*contents.missing_inline_blobs, *(blob for blob in contents.blobs if f"{FOLDER}{blob}" not in objects)]
     )
@@ -47,8 +47,8 @@ def _judge_file_bytes(setting: NamespaceSetting, before: View, after: View, acto
 
 
 def _judge_quota_counters(setting: NamespaceSetting, before: View, after: View, actor: str) -> str | None:
-    contents = decode_contents(after)
-    return "; ".join(contents.wrong_quota_counters) or _describe_exceeded_quota(decode_contents(before), contents)
+    contents = decode_namespace(after)
+    return "; ".join(contents.wrong_quota_counters) or _describe_exceeded_quota(decode_namespace(before), contents)
 
 
 def _describe_exceeded_quota(before: NamespaceContents, after: NamespaceContents) -> str | None:
@@ -67,7 +67,7 @@ def _judge_linearizability(setting: NamespaceSetting, view: View) -> str | None:
     operations, crashes = client_operations(recorded_operations(view)), lossy_crashes(recorded_operations(view))
     last = max((one.ended or one.invoked for one in operations), default=0)
     blobs = {key: one.data for key, one in _blobs_in_store(view).objects.items()}
-    final = _reads_of_whole_final_tree(last, decode_contents(view), blobs)
+    final = _reads_of_whole_final_tree(last, decode_namespace(view), blobs)
 
     def judge_history() -> str | None:
         uploads = tuple((name, split_path(pending.key)) for name, pending in sorted(setting.uploads.items()))

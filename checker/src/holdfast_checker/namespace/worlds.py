@@ -20,7 +20,7 @@ from holdfast_checker.namespace.actors import (
     run_garbage_collector,
     run_sweeper,
 )
-from holdfast_checker.namespace.calls import NamespaceCalls
+from holdfast_checker.namespace.calls import NamespaceCallExecutor
 from holdfast_checker.namespace.contents import tree_of_records
 from holdfast_checker.namespace.narration import NARRATOR
 from holdfast_checker.namespace.properties import GOALS, RULES
@@ -109,7 +109,7 @@ def _run_earlier_calls(scene: NamespaceScene, resource: StoreResource) -> tuple[
     create_namespace(database, configuration, int(_START_S * 1000))
     environment = Environment(clock=clock, ids=ids, runner=SerialRunner(), chance=SeededRandom(1))
     namespace = Namespace(database, BlobStore(store, "", ids), configuration, environment, user="root")
-    calls = NamespaceCalls(namespace, clock, {})
+    calls = NamespaceCallExecutor(namespace, clock, {})
     for name, *args in scene.start:
         calls.execute_by_name(name, *args)
     namespace.collect()

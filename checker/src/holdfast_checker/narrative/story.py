@@ -133,7 +133,7 @@ def tell_story(world: World, counterexample: Counterexample, narrator: Narrator)
             Sentence(
                 number=number,
                 text=tell_passage(passage, narrator),
-                calls=tuple(_make_detailed_call(moment, narrator) for moment in passage),
+                calls=tuple(_describe_call_in_detail(moment, narrator) for moment in passage),
                 holds=holds,
                 changes=tuple(title for title, text in holds.items() if before.get(title) != text),
             )
@@ -156,7 +156,7 @@ def tell_story(world: World, counterexample: Counterexample, narrator: Narrator)
 
 
 # --- calls in full ----------------------------------------------------------------------------------------------------
-def _make_detailed_call(moment: DescribedCall, narrator: Narrator) -> DetailedCall:
+def _describe_call_in_detail(moment: DescribedCall, narrator: Narrator) -> DetailedCall:
     event = moment.event
     return DetailedCall(
         number=event.number,

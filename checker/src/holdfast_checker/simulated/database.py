@@ -83,7 +83,7 @@ class DatabaseResource:
             return (image.records, canonical_key(image.late), image.crashes, image.unsaved)
         return (image.records, canonical_key(image.late)) if image.late else image.records
 
-    def waits_for(self, state: object, call: Call) -> None:
+    def awaited_actor(self, state: object, call: Call) -> None:
         """Return None (no particular actor): even a late commit may unblock a call."""
 
     def state_after_death(self, state: object, actor: str) -> object:
@@ -277,7 +277,7 @@ class SimulatedDatabase(Backend):
         return list(cast("tuple[Outcome, ...]", self._port.call(call)))
 
     def as_value(self, commit: Commit) -> Commit:
-        """Return an equal commit whose deletes are a frozenset, so that equal commits are equal arguments of calls."""
+        """Return an equal commit with its deletes sorted, so that equal commits are equal arguments of calls."""
         return replace(commit, deletes=tuple(sorted(commit.deletes)))
 
     @contextmanager

@@ -27,7 +27,7 @@ class SentenceTemplate:
         things: the index of the argument that contains the objects of the verb; None for no objects.
         tail: the rest of the sentence; ``{0}`` stands for the first argument in words, and ``{reply}`` for the reply: a
             tail with ``{reply}`` is left out if the call has no reply.
-        weight: how much the call matters; for a call that changes the records, always `Weight.WORK`.
+        weight: how much the call matters; for a call that changes the records, always `CallImportance.WORK`.
     """
 
     verb: str

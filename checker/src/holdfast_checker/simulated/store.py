@@ -89,7 +89,7 @@ class StoreResource:
     def state_key(self, state: object) -> Hashable:
         return cast("StoreSnapshot", state).key
 
-    def waits_for(self, state: object, call: Call) -> None:
+    def awaited_actor(self, state: object, call: Call) -> None:
         """Return None, since no call on a store blocks."""
 
     def state_after_death(self, state: object, actor: str) -> object:
@@ -169,7 +169,7 @@ class StoreResource:
     def _run_atomic_call(self, state: StoreSnapshot, call: Call, actor: str) -> tuple[Reply, StoreSnapshot]:
         now = state
 
-        def execute(one: Call) -> object:
+        def execute_one_call(one: Call) -> object:
             nonlocal now
             reply, now = self.execute_call(now, one, actor)
             if reply.error is not None:
@@ -177,7 +177,7 @@ class StoreResource:
             return reply.value
 
         name, token = cast("tuple[str, str]", call.args)
-        return Reply(self._atomic_programs[name](execute, token)), now
+        return Reply(self._atomic_programs[name](execute_one_call, token)), now
 
     def _stale_reads(self, state: object, reply: Reply) -> list[Alternative]:
         page = cast("ObjectPage | UploadPage", reply.value)

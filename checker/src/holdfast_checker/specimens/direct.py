@@ -45,11 +45,11 @@ def open_uploaded_file(scope: TaskScope, path: str) -> UploadSink:
     """
     ctx, attempt = scope.ctx, scope.owner.attempt
 
-    def complete(file: FileEntry) -> None:
+    def complete_upload_of_file(file: FileEntry) -> None:
         if not complete_upload(ctx, file, attempt):
             raise ConflictError("the upload of a file was aborted: run the task again", url=ctx.url, path=path)
 
-    return open_upload(scope, path, on_uploaded=complete)
+    return open_upload(scope, path, on_uploaded=complete_upload_of_file)
 
 
 _GUARANTEES = {

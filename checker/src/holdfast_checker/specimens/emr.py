@@ -41,7 +41,7 @@ def _abort_pending_uploads(measure: Measure, job: JobId) -> str:
 
 
 def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOutcome:
-    """Write ``_SUCCESS``, without file names, which tasks do not report; then abort uploads of failed attempts."""
+    """Write ``_SUCCESS``, without file names, since tasks report none; then abort the uploads of failed attempts."""
     reported = reports.check(job)
     totals = sum((commit.totals for commit in reported), Totals())
     outcome = write_success_report(measure, job, totals=totals, tasks=len(reported), paths=())

@@ -110,7 +110,7 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
 
 
 def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
-    """Delete the job's files, unless ``_SUCCESS`` names the job.
+    """Abort the job's uploads and delete its files, unless ``_SUCCESS`` names the job.
 
     Attempts that are still writing leave files, which violates C5 (abortable).
     """

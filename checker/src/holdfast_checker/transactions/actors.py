@@ -96,7 +96,7 @@ def _run_transaction(port: Port, store: Backend, setting: Environment, work: Scr
     attempts = _AttemptLogger(port, port.name)
     played = ScriptLog()
 
-    def function(transaction: Transaction) -> tuple[object, ...]:
+    def run_script_and_note_steps(transaction: Transaction) -> tuple[object, ...]:
         nonlocal played
         played = ScriptLog()
         attempts.begin()
@@ -109,7 +109,7 @@ def _run_transaction(port: Port, store: Backend, setting: Environment, work: Scr
         return tuple(played.saw)
 
     try:
-        found = run_transaction(store, function, setting, attempts=work.attempts)
+        found = run_transaction(store, run_script_and_note_steps, setting, attempts=work.attempts)
     except OutcomeUnknownError:
         return _OutcomeKnowledge.UNKNOWN
     except UnavailableError:

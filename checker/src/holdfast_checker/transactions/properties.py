@@ -15,7 +15,7 @@ from typing import cast
 
 from holdfast_checker.framework.scene_files import Judges, read_rules
 from holdfast_checker.framework.subject import Goal, Rule, VerdictCache
-from holdfast_checker.histories.effects import Effect, describe_missing_units, describe_repeated_units
+from holdfast_checker.histories.effects import Effect, describe_repeated_units, describe_unmatched_units
 from holdfast_checker.histories.history import Operation, Outcome, recorded_operations
 from holdfast_checker.histories.linearizable import (
     Model,
@@ -94,7 +94,7 @@ def _committed_units(view: View) -> list[str]:
 
 def _judge_exactly_once(setting: TransactionPropertyContext, view: View) -> str | None:
     effects = _committed_effects(view)
-    missing = [one for one in describe_missing_units(_committed_units(view), effects) if "did not take effect" in one]
+    missing = [one for one in describe_unmatched_units(_committed_units(view), effects) if "did not take effect" in one]
     return "; ".join([*describe_repeated_units(effects), *missing]) or None
 
 

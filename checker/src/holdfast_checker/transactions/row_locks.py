@@ -1,8 +1,8 @@
 """Simulate row locks of a database server under READ COMMITTED, where each statement of a commit is a step.
 
 A commit of a backend in SQL consists of many statements, and those of other connections come in between. Here each
-statement is a call. A `RowLockTable` does what all such databases do: a shared lock excludes exclusive ones; who gets a
-lock after a wait sees the row as the previous holder left it; a row that does not exist cannot be locked, only
+statement is a call. A `RowLockingTable` does what all such databases do: a shared lock excludes exclusive ones; who
+gets a lock after a wait sees the row as the previous holder left it; a row that does not exist cannot be locked, only
 created; and creating it waits for another connection that has created it and not committed yet. When a connection ends,
 or breaks, its locks are released and its rows are gone.
 
@@ -42,7 +42,7 @@ from holdfast_checker.simulated.locks import (
 _Changes = tuple[tuple[bytes, Record | None], ...]
 
 
-class RowLockTable(LockableDatabase):
+class RowLockingTable(LockableDatabase):
     """A simulated table of a SQL database with row locks, as a shared resource.
 
     Calls: `lock` a row, shared or exclusive, and read it; `create` a row that does not exist; `count` the rows of a
@@ -108,7 +108,7 @@ _LOCK_ATTEMPTS = 5
 
 
 class StatementSteppedDatabase(SimulatedDatabase):
-    """The database of one process whose commits consist of several statements, each a step: see `RowLockTable`."""
+    """The database of one process whose commits consist of several statements, each a step: see `RowLockingTable`."""
 
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
         port, base = self._port, reserve_versions(self._port, len(commits))
@@ -147,11 +147,13 @@ def lock_records(port: Port, steps: Sequence[Step]) -> dict[bytes, Record]:
 def lock_record(port: Port, step: Step) -> Record | None:
     """Lock the record that a step of a commit reads or writes, and return it; if there is none, lock a placeholder row.
 
+    An insert only tries to create the row: an existing record is returned unlocked.
+
     Raises:
         UnavailableError: others keep creating and deleting the record.
     """
     if step.kind is StepKind.INSERT:
-        return _try_create_row(port, step.key)  # an existing record is not locked: the insert has failed
+        return _try_create_row(port, step.key)
     for _ in range(_LOCK_ATTEMPTS):
         record = cast("Record | None", port.call(Call(DATABASE, "lock", (step.key, needs_exclusive(step)))))
         if record is not None or lock_absent_record(port, step.key):
@@ -178,7 +180,7 @@ def _try_create_row(port: Port, key: bytes) -> Record | None:
 
 
 def count_ranges(port: Port, commits: Sequence[Commit]) -> dict[tuple[int, int], int]:
-    """Count the existing records in all ranges that commits validate, by (commit, range)."""
+    """Count the records in each range that commits validate, up to one more than expected, by (commit, range)."""
     return {
         (call, index): cast("int", port.call(Call(DATABASE, "count", (one.start, one.end, one.count + 1))))
         for call, commit in enumerate(commits)

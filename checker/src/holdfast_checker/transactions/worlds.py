@@ -13,7 +13,7 @@ from holdfast_checker.simulated.server import server_actors
 from holdfast_checker.transactions.actors import AttemptRecorder, run_group_commits, run_transactions
 from holdfast_checker.transactions.narration import NARRATOR
 from holdfast_checker.transactions.properties import GOALS, RULES, TransactionPropertyContext
-from holdfast_checker.transactions.row_locks import RowLockTable, StatementSteppedDatabase
+from holdfast_checker.transactions.row_locks import RowLockingTable, StatementSteppedDatabase
 from holdfast_checker.transactions.scenes import SCENES, SMALL, TransactionScene
 from holdfast_checker.transactions.scripts import encode_text
 
@@ -41,7 +41,7 @@ def build_world(scene: TransactionScene, tracker: GoalTracker | None = None) -> 
         summary=scene.summary,
         actors=tuple(actors),
         resources={
-            DATABASE: RowLockTable(records) if scene.stepped else DatabaseResource(records, crashes=scene.crashes),
+            DATABASE: RowLockingTable(records) if scene.stepped else DatabaseResource(records, crashes=scene.crashes),
             HISTORY: AttemptRecorder(),
         },
         properties=properties_of_scene(scene, RULES, setting, tracker),

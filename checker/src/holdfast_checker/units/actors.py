@@ -60,7 +60,7 @@ class ActorContext:
         """Run the script of a unit in its transaction; all simulated jobs have this function."""
         run_unit(cells, key, self.setting.scripts[str(key)])
 
-    def declared_reads(self, key: Row, value: object) -> list[tuple[str, str]]:
+    def declared_cells(self, key: Row, value: object) -> list[tuple[str, str]]:
         """Return the cells, as (table, row), that a unit declares to read before it runs."""
         return declared_cells_of(self.setting.scripts[str(key)])
 
@@ -89,7 +89,7 @@ def run_actor(around: ActorContext, run: ActorSpec, port: Port) -> None:
         database,
         settings,
         environment,
-        reads=around.declared_reads if run.reads_ahead else None,
+        reads=around.declared_cells if run.reads_ahead else None,
         emit_to=around.work,
         alarm=Alarm(is_on=False),
     )

@@ -127,7 +127,7 @@ SCENES: Mapping[str, UnitsScene] = {
 
 
 def _scenes_with_each_fault(scene: UnitsScene) -> Iterator[UnitsScene]:
-    """Yield a scene with each kind of fault: large ones only with a crash, and immortal ones without."""
+    """Yield a scene once per kind of fault: a large one only with crashes, one in which no actor may die without."""
     for one in single_fault_scenes(scene):
         if scene.mortal if Fault.CRASH in one.budgets else not scene.is_large:
             yield one

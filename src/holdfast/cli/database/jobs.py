@@ -144,7 +144,7 @@ def watch(
 
     out = run.out
     views = views_of(open_given_database(run, url), table, job=job, top=top, column=column, every_s=every)
-    with out.waiting("reading the table"):
+    with out.show_spinner("reading the table"):
         views = itertools.chain([next(views)], views)
     for view in views:
         out.line(_view_to_json(view))

@@ -188,7 +188,7 @@ def format_row_key(row: Row) -> str:
 
 
 def parse_row_if_json(text: str) -> Row | None:
-    """Parse text into the key of a row if it is the JSON of one; return None if not."""
+    """Return the row key that a text encodes in JSON, or None if it encodes none."""
     try:
         return parse_json_row(text)
     except InvalidRequestError:

@@ -70,7 +70,7 @@ def drop(run: CommandRun, url: Url, table: Table, yes: Yes) -> None:
     database.table(table)
     if not yes:
         run.out.confirm(f"Drop the table {table} of {database.url} with all its cells?")
-    with run.out.waiting("deleting cells"):
+    with run.out.show_spinner("deleting cells"):
         database.drop_table(table)
     run.out.document({"table": table, "dropped": True})
     run.out.say(f"dropped {table}")
@@ -108,7 +108,7 @@ def stats(run: CommandRun, url: Url) -> None:
 
     out = run.out
     sizes = []
-    with out.waiting("counting") as show, open_given_database(run, url).snapshot() as snapshot:
+    with out.show_spinner("counting") as show, open_given_database(run, url).snapshot() as snapshot:
         reader = snapshot.reader
         for table in list_tables(reader):
             show(f"counting {table.name}")
@@ -140,7 +140,7 @@ def gc(run: CommandRun, url: Url) -> None:
     Works in small transactions. It is safe to interrupt, and several may run side by side.
     """
     database = open_given_database(run, url)
-    with run.out.waiting("deleting cells"):
+    with run.out.show_spinner("deleting cells"):
         deleted = database.collect()
     run.out.document({"url": database.url, "records": deleted})
     run.out.say(f"deleted {format_count(deleted, 'record')} of what was dropped" if deleted else "nothing to delete")

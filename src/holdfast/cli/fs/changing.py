@@ -38,7 +38,7 @@ def mkdir(
     """
     from holdfast.cli.fs.items import PathErrors, parse_namespace_path
 
-    bits = parse_mode(mode)(0o755, True)
+    bits = parse_permission_mode(mode)(0o755, True)
     paths = [parse_namespace_path(run, url) for url in urls]
     problems = PathErrors(run.out)
     created = []
@@ -119,7 +119,7 @@ def chmod(run: CommandRun, mode: Annotated[str, argument()], urls: Urls, glob: G
 
     X gives the right to execute to directories, and to files that some user may execute already.
     """
-    change = parse_mode(mode)
+    change = parse_permission_mode(mode)
 
     def change_permissions(item: NamespaceItem) -> None:
         item.namespace.set_permission(item.status.path, change(item.status.mode, item.status.is_directory))
@@ -165,7 +165,7 @@ _BITS = {"r": 4, "w": 2, "x": 1}
 _STICKY = 0o1000
 
 
-def parse_mode(text: str) -> ModeChange:
+def parse_permission_mode(text: str) -> ModeChange:
     """Parse a mode for chmod, octal or symbolic, into a function that changes the mode bits of a file or directory.
 
     A symbolic change without u, g or o is for all three.
@@ -264,7 +264,7 @@ def _change_all_items(
         if done % 100 == 0:
             show(f"changed {format_count(done, 'path')}")
 
-    def together() -> Iterator[NamespaceItem]:
+    def iter_items_to_change_in_parallel() -> Iterator[NamespaceItem]:
         """Yield items to change in parallel; change directories before their entries, except late ones."""
         for top in find_items(run, urls, glob=glob):
             if not recursive:
@@ -279,8 +279,8 @@ def _change_all_items(
                 else:
                     note_result(*try_to_change(item))
 
-    with run.out.waiting("changing") as show:
-        for item, error in ThreadRunner(threads=THREADS).map(try_to_change, together()):
+    with run.out.show_spinner("changing") as show:
+        for item, error in ThreadRunner(threads=THREADS).map(try_to_change, iter_items_to_change_in_parallel()):
             note_result(item, error)
         for item in reversed(late):
             note_result(*try_to_change(item))

@@ -103,7 +103,7 @@ def _copy_sources(
     from holdfast.cli.fs.transfer import find_copy_sources, parse_copy_target, transfer_files
 
     problems = PathErrors(run.out)
-    with run.out.waiting("planning"):
+    with run.out.show_spinner("planning"):
         goal = parse_copy_target(run, target, sides[1], overwrite=overwrite)
         plan = make_copy_plan(find_copy_sources(run, sources, sides[0], glob=glob), goal, problems)
     transfer_files(plan, goal, problems, run.out, threads=threads)

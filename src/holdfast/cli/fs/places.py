@@ -189,7 +189,7 @@ class ObjectSink:
             self._buffer.clear()
 
     def close(self) -> None:
-        """See `Sink`."""
+        """Put the object, or complete its upload; see `Sink`."""
         try:
             if self._upload is None:
                 self._ctx.store.put(self._key, bytes(self._buffer))

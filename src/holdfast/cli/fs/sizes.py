@@ -43,7 +43,7 @@ def du(
     )
     problems = PathErrors(run.out, lines=True)
     found = []
-    with run.out.waiting("counting") as show:
+    with run.out.show_spinner("counting") as show:
         for top in problems.items(run, urls, glob=glob):
             goes_inside = top.status.is_directory and not summarize
             below = (top.at(one) for one in list_directory(top.namespace, top.status.path)) if goes_inside else [top]
@@ -97,7 +97,7 @@ def quota(
 
     problems = PathErrors(run.out, lines=True)
     found: list[tuple[NamespaceItem, QuotaUsage]] = []
-    with run.out.waiting("counting"):
+    with run.out.show_spinner("counting"):
         for item in find_items(run, urls, glob=glob):
             with problems.collect_errors(item.url):
                 usage = item.namespace.quota_usage(item.status.path)

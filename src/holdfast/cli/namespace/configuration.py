@@ -188,12 +188,12 @@ def status(run: CommandRun, name: Name) -> None:
     from holdfast.transactions.registry import public_url, schema_version_of
 
     out = run.out
-    with out.waiting("contacting the database"):
+    with out.show_spinner("contacting the database"):
         namespace = run.namespace(name)
         url = run.find_namespace_database_url(namespace.configuration.name)
         pending = count_pending(namespace, SystemClock())
         leader = current_leader(namespace.database, SystemClock())
-    with out.waiting("contacting the object store"):
+    with out.show_spinner("contacting the object store"):
         problem = _find_store_problem(namespace)
     known = namespace.configuration
     found = {

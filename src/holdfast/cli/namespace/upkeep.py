@@ -193,7 +193,7 @@ def _run_maintenance(
                 if not is_service:
                     raise
                 out.note(f"no sweep this time: {error}")
-        with out.waiting("collecting") as show:
+        with out.show_spinner("collecting") as show:
             done = namespace.collect(after_step=show_and_renew_leadership)
     finally:
         with contextlib.suppress(HoldfastError):  # the term ends by itself

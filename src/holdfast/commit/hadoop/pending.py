@@ -249,11 +249,11 @@ def decode_pending(record: str, data: bytes, *, bucket: str, prefix: str, job_id
             abort the job.
     """
 
-    def decode() -> SinglePending:
+    def decode_fields() -> SinglePending:
         require_valid(len(data) <= MAX_PENDING_BYTES, "it is too long for one upload")
         return _parse_pending(parse_json_object(data), bucket, prefix, job_id)
 
-    return decode_record(record, decode)
+    return decode_record(record, decode_fields)
 
 
 def decode_pendingset(record: str, data: bytes, *, bucket: str, prefix: str, job_id: str) -> PendingSet:
@@ -267,7 +267,7 @@ def decode_pendingset(record: str, data: bytes, *, bucket: str, prefix: str, job
         CorruptDataError: a field is missing or wrong, or the set belongs to another job.
     """
 
-    def decode() -> PendingSet:
+    def decode_fields() -> PendingSet:
         require_valid(len(data) <= MAX_PENDINGSET_BYTES, "it is too long for the uploads of one task")
         value = parse_json_object(data)
         require_valid(type(value["version"]) is int and value["version"] in _SET_VERSIONS, "version is neither 2 nor 3")
@@ -289,7 +289,7 @@ def decode_pendingset(record: str, data: bytes, *, bucket: str, prefix: str, job
             statistics=decode_statistics(value.get("iostatistics")),
         )
 
-    return decode_record(record, decode)
+    return decode_record(record, decode_fields)
 
 
 MAGIC = "__magic"

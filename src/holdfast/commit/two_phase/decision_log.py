@@ -260,7 +260,7 @@ def _read_write_id_record(ctx: CommitContext, write_id: str) -> JobOutcome | Non
     except NotFoundError:
         return None
 
-    def decode() -> JobOutcome:
+    def decode_fields() -> JobOutcome:
         value = parse_json_object(data)
         require_valid(value["format"] == _FORMAT, "format is unknown")
         require_valid(value["write_id"] == write_id, "the record belongs to another write")
@@ -273,4 +273,4 @@ def _read_write_id_record(ctx: CommitContext, write_id: str) -> JobOutcome | Non
         )
         return JobOutcome(job=JobId(job), committed=True, totals=totals)
 
-    return decode_record(path, decode)
+    return decode_record(path, decode_fields)

@@ -269,7 +269,7 @@ def _parse_file_entry(value: dict[str, Any], job: JobId, task: int, attempt: Att
 def decode_manifest(ref: ManifestRef, data: bytes) -> TaskManifest:
     """Decode the manifest to which `ref` refers; the digest of `data` must match."""
 
-    def decode() -> TaskManifest:
+    def decode_lines() -> TaskManifest:
         require_valid(sha256_hex(data) == ref.sha256, "its digest differs from the one that the task reported")
         manifest = _read_manifest(data)
         place = layout.manifest_path(manifest.job, manifest.task, manifest.attempt)
@@ -277,19 +277,19 @@ def decode_manifest(ref: ManifestRef, data: bytes) -> TaskManifest:
         require_valid(len(manifest.files) == ref.totals.files, "files are missing")
         return manifest
 
-    return decode_record(ref.key, decode)
+    return decode_record(ref.key, decode_lines)
 
 
 def decode_leftover_manifest(key: str, data: bytes) -> TaskManifest:
     """Decode a leftover manifest, which no decision names; `key` must be the key of its attempt's manifest."""
 
-    def decode() -> TaskManifest:
+    def decode_lines() -> TaskManifest:
         manifest = _read_manifest(data)
         place = layout.manifest_path(manifest.job, manifest.task, manifest.attempt)
         require_valid(key == place or key.endswith(f"/{place}"), "it belongs to another attempt")
         return manifest
 
-    return decode_record(key, decode)
+    return decode_record(key, decode_lines)
 
 
 def _read_manifest(data: bytes) -> TaskManifest:
@@ -374,7 +374,7 @@ def decode_open_job(key: str, data: bytes) -> JobRecord:
 def decode_entry(key: str, seq: int, data: bytes) -> LogEntry:
     """Decode a decision, which must contain its number `seq`."""
 
-    def decode() -> LogEntry:
+    def decode_fields() -> LogEntry:
         value = parse_json_object(data)
         require_valid(value["format"] == _LOG_FORMAT, "format is unknown")
         require_valid(value["seq"] == seq, "seq differs from the key")
@@ -401,7 +401,7 @@ def decode_entry(key: str, seq: int, data: bytes) -> LogEntry:
             ),
         )
 
-    return decode_record(key, decode)
+    return decode_record(key, decode_fields)
 
 
 def is_committed_batch(job: JobRecord, streams: Mapping[str, StreamMark]) -> bool:

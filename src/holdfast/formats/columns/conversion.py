@@ -175,7 +175,7 @@ def child_arrays(array: Any) -> list[Any]:
 
 
 def with_child_arrays(array: Any, kind: pa.DataType, below: list[Any]) -> Any:
-    """Replace the child arrays of a nested array and its type; the array must not have an offset."""
+    """Return a nested array with other child arrays, and with the type `kind`; the array must not have an offset."""
     own = 1 if pat.is_struct(kind) or pat.is_fixed_size_list(kind) else 2  # validity, and offsets or values
     return pa.Array.from_buffers(kind, len(array), array.buffers()[:own], children=below)
 

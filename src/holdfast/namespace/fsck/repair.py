@@ -106,7 +106,7 @@ def repair(
         work = _RepairProgress()
         shelf: NsPath | None = None
         while True:
-            store_now_s = subject.blobs.store_time_s()
+            store_now_s = subject.blobs.read_store_clock_s()
             leased = find_leased_files(subject.database)
             lock.rewrite_root()
             found = check(subject, renewing, store_now_s=store_now_s, leased=leased)

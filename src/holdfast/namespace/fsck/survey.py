@@ -77,7 +77,7 @@ class NamespaceSurvey:
         return self._connection.execute(self._queries[query], values)
 
     def add_rows(self, rows: Collection[Row]) -> None:
-        """Insert rows into the temporary tables; the first item of a row names its table."""
+        """Insert rows into the temporary tables, replacing those with equal keys. A row begins with its table."""
         tables = defaultdict(list)
         for table, *values in rows:
             tables[table].append(values)

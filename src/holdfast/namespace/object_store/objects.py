@@ -217,10 +217,9 @@ def _object_key(path: NsPath) -> str:
 # directory that was made for an object carries a mark: an extended attribute, with the rights that the directory had.
 @dataclass(frozen=True, slots=True)
 class RemoveEmptyDirectory(SinglePathOperation):
-    """Remove a directory if the object store made it and it is empty and unchanged; the result is whether it does not
-    exist any more.
+    """Remove a directory if the object store made it and it is empty and unchanged; the result is whether it is gone.
 
-    Reads and writes what `Delete` does.
+    Reads and writes the same records as `Delete`.
     """
 
     path: NsPath
@@ -375,7 +374,7 @@ def pending_upload(view: View, token: str, path: NsPath) -> Upload | None:
 
 
 def _require_upload_use(chain: ResolvedPath, context: OperationContext) -> None:
-    if not may_use_uploads(chain, context.caller):
+    if not has_upload_permission(chain, context.caller):
         raise PermissionDeniedError(
             "the user may not write the directory of the upload: ask its owner",
             key=_object_key(chain.path),
@@ -424,17 +423,17 @@ class CheckUploadVisibility(PathGroup):
 
     def execute(self, view: View, context: OperationContext) -> Changes[list[bool]]:
         """Return the booleans as the result; raises nothing."""
-        return Changes([may_use_uploads(chain, context.caller, or_read=True) for chain in view.chains])
+        return Changes([has_upload_permission(chain, context.caller, or_read=True) for chain in view.chains])
 
 
-def may_use_uploads(chain: ResolvedPath, caller: Caller, *, or_read: bool = False) -> bool:
+def has_upload_permission(chain: ResolvedPath, caller: Caller, *, or_read: bool = False) -> bool:
     """Return whether the caller may add parts to the pending uploads of a path, and abort them.
 
-    An upload belongs to the directory in which its file will be, or to the deepest one that exists. Whoever may write
-    that directory may use it; whoever may list it, or write it, sees it.
+    An upload belongs to the directory in which its file will be, or to the deepest one that exists. The caller must be
+    able to search all directories above, and to write that one.
 
     Args:
-        or_read: whether permission to list the directory is enough.
+        or_read: whether permission to list that directory is enough, as it is for listing its uploads.
     """
     # A file above the path makes the upload useless; it must be possible to abort it.
     above = [inode for inode in chain.ancestors if inode.is_directory]

@@ -281,9 +281,9 @@ class NamespaceStore:
                 self.head(one.key)
         uploads = [one for one in written if isinstance(one, Complete)]
         for start in range(0, len(uploads), _UPLOADS):
-            self._require_uploads(uploads[start : start + _UPLOADS])
+            self._require_pending_uploads(uploads[start : start + _UPLOADS])
 
-    def _require_uploads(self, uploads: Sequence[Complete]) -> None:
+    def _require_pending_uploads(self, uploads: Sequence[Complete]) -> None:
         """Check that uploads are pending and have their parts, with one read."""
         found = self.namespace.database.get_many([ROOT_KEY, *(upload_key(one.upload_id) for one in uploads)])
         self._check_root_identity(found)

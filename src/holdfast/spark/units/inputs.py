@@ -21,7 +21,7 @@ from holdfast.errors import InvalidRequestError
 from holdfast.records.row_keys import Row
 from holdfast.spark.failures import errors_without_traceback
 from holdfast.spark.session import is_classic_session, require_dataframe
-from holdfast.spark.units.tasks import UnitsTask, make_unit_key
+from holdfast.spark.units.tasks import UnitsTask, extract_unit_key
 from holdfast.units.job_input import JobInput, TaskInput, digest_task_units
 from holdfast.units.unit import Unit, encode_unit_id
 from holdfast.wording import suggest_nearest
@@ -137,8 +137,8 @@ def _make_dataframe_runner(df: DataFrame) -> _RunWork:
         return _make_rdd_runner(df.rdd)
     schema = df.schema
 
-    def collect(work: _Work) -> Sequence[Any]:
-        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run_work_in_tasks(work: _Work) -> Sequence[Any]:
+        def run_work_in_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             import pyarrow as pa
             from pyspark import TaskContext
 
@@ -147,9 +147,9 @@ def _make_dataframe_runner(df: DataFrame) -> _RunWork:
             for number, found in work(context.partitionId(), _convert_batches_to_rows(batches, schema)):
                 yield pa.RecordBatch.from_pydict({"number": [number], "found": [found]})
 
-        return df.mapInArrow(run, "number long, found binary").collect()
+        return df.mapInArrow(run_work_in_task, "number long, found binary").collect()
 
-    return collect
+    return run_work_in_tasks
 
 
 def parse_input(data: Any, key: str | Sequence[str] | None) -> UnitInput:
@@ -231,9 +231,9 @@ def _quote_column(column: _KeyColumn) -> str:
 
 
 def _shuffle_rows_by_key(df: DataFrame, columns: tuple[_KeyColumn, ...], tasks: int) -> ShuffledRows:
-    """Bring each row to the task of its key. Spark's hash of an integer depends on its width: all get the same.
+    """Bring each row to the task of its key. Spark's hash of an integer depends on its width: all are cast to the same.
 
-    What tells the task is a hash of the key and a constant, by which nothing else is partitioned. The key itself
+    A hash of the key and a constant, by which nothing else is partitioned, determines the task. The key itself
     could be that of a table's buckets, and its hash that of a shuffle in the query. Spark leaves the shuffle out
     then, because the rows are in place, and next reads the table without its buckets, or merges the partitions of
     the other shuffle, because nothing needs them (`EnsureRequirements`, `DisableUnnecessaryBucketedScan`,
@@ -263,11 +263,11 @@ def _shuffle_pairs_by_key(rdd: RDD[Any], tasks: int) -> ShuffledRows:
 
 
 def _ids_of_rows(names: tuple[str, ...], rows: Iterable[Any]) -> Iterator[bytes]:
-    return (encode_unit_id(make_unit_key(row, names)) for row in rows)
+    return (encode_unit_id(extract_unit_key(row, names)) for row in rows)
 
 
 def _pairs_of_rows(names: tuple[str, ...], rows: Iterable[Any]) -> Iterator[tuple[Row, object]]:
-    return ((make_unit_key(row, names), row) for row in rows)
+    return ((extract_unit_key(row, names), row) for row in rows)
 
 
 def _add_ids_to_pairs(pairs: Iterable[object]) -> Iterator[tuple[bytes, tuple[Row, object]]]:

@@ -101,7 +101,7 @@ def _group_pairs_by_key(pairs: Iterable[tuple[Row, object]]) -> Iterator[tuple[U
         yield Unit.of(first.key, values, first.id), len(values)
 
 
-def make_unit_key(row: Any, columns: tuple[str, ...]) -> Row:
+def extract_unit_key(row: Any, columns: tuple[str, ...]) -> Row:
     """Return the key of a unit from the key columns of a DataFrame's row.
 
     Raises:

@@ -440,7 +440,7 @@ def check_overwrite_race(subject: Subject) -> None:
     """Check that after concurrent puts and uploads to one key, the object is exactly one of the written objects."""
     key, size = subject.key("object"), 200_000
 
-    def overwrite(racer: int, store: ObjectStore) -> bytes:
+    def overwrite_object(racer: int, store: ObjectStore) -> bytes:
         content = b"%d" % racer * size
         if racer % 2 and store.capabilities.multipart is not None:
             uploads = multipart(store)
@@ -450,6 +450,6 @@ def check_overwrite_race(subject: Subject) -> None:
             store.put(key, content)
         return content
 
-    written = subject.race(overwrite)
+    written = subject.race(overwrite_object)
     expect(subject.other.get(key) in written, "the object is exactly one of those that were written")
     equal(subject.listed(), ["object"], "listing")

@@ -148,11 +148,11 @@ class LocalStore:
         self._listings.close()
 
     # --- rename -------------------------------------------------------------------------------------------------------
-    def open_write(self, key: str) -> _LocalFile:
+    def open_write(self, key: str) -> _HiddenLocalFile:
         return self._open_file(key, Create())
 
-    def _open_file(self, key: str, mode: PutMode) -> _LocalFile:
-        return _LocalFile(self._tree, key, self._ids, mode, self._clock)
+    def _open_file(self, key: str, mode: PutMode) -> _HiddenLocalFile:
+        return _HiddenLocalFile(self._tree, key, self._ids, mode, self._clock)
 
     def rename(self, source: str, target: str) -> None:
         with convert_os_errors(target):
@@ -199,7 +199,7 @@ class LocalStore:
                 with open(descriptor, "wb") as file:
                     file.write(data)
                     file.flush()
-                    self._tree.sync(file.fileno())
+                    self._tree.sync_descriptor(file.fileno())
                     status = os.fstat(file.fileno())
                 os.replace(hidden, os.path.join(directory, str(number)))
             except FileNotFoundError as error:
@@ -218,7 +218,7 @@ class LocalStore:
                 with self._tree.lock_upload_directory(directory) as held:
                     if os.path.exists(os.path.join(directory, "1")):
                         self._assemble_parts(key, directory, parts)
-                        self._tree.sync(held)
+                        self._tree.sync_descriptor(held)
                     status = self._tree.publish(os.path.join(directory, _WHOLE), key, Overwrite())
                     shutil.rmtree(directory, ignore_errors=True)
             except (FileNotFoundError, NotADirectoryError) as error:
@@ -240,7 +240,7 @@ class LocalStore:
                 for path in paths:
                     with open(path, "rb", buffering=0) as part_file:
                         _append_rest_of_file(part_file.fileno(), target.fileno())
-                self._tree.sync(target.fileno())
+                self._tree.sync_descriptor(target.fileno())
         except OSError:
             with contextlib.suppress(OSError):
                 os.unlink(joined)  # a full disk needs the space
@@ -270,7 +270,7 @@ class LocalStore:
             return UploadPage(list(walk_pending_uploads(self._tree.root, prefix)), None)
 
 
-class _LocalFile:
+class _HiddenLocalFile:
     """A `WritableFile` in a hidden file, which is renamed to its key when it is closed.
 
     The date of the hidden file is that of the last write, to within a minute: so others can tell that its writer is
@@ -333,7 +333,7 @@ class _LocalFile:
         try:
             with convert_os_errors(self._key):
                 self._file.flush()
-                self._tree.sync(self._file.fileno())
+                self._tree.sync_descriptor(self._file.fileno())
                 self._require_same_hidden_file(os.fstat(self._file.fileno()))
                 self._file.close()
                 self.published = self._tree.publish(self._hidden, self._key, self._mode)

@@ -399,14 +399,14 @@ class LocalTree:
 
     def _sync_published(self, directory: int, key: str) -> None:
         try:
-            self.sync(directory)
+            self.sync_descriptor(directory)
             self._sync_entries_above(os.path.dirname(self.directory_path(key)))
         except OSError as error:
             raise OutcomeUnknownError(
                 "the file is published, but the disk did not confirm it: read before repeating", key=key
             ) from error
 
-    def sync(self, descriptor: int) -> None:
+    def sync_descriptor(self, descriptor: int) -> None:
         """Sync a file or a directory to the disk, if this tree is durable."""
         if self.durable:
             os.fsync(descriptor)
@@ -432,7 +432,7 @@ class LocalTree:
                 if stat.S_ISDIR(os.lstat(path).st_mode):
                     return
                 os.unlink(path)
-                self.sync(directory)
+                self.sync_descriptor(directory)
         except (FileNotFoundError, NotADirectoryError):
             return
         self.remove_empty_directories(os.path.dirname(path))

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from holdfast.cli.fs.changing import parse_mode
+from holdfast.cli.fs.changing import parse_permission_mode
 from holdfast.errors import InvalidRequestError
 from holdfast.namespace import Namespace
 from tests.unit.cli.fs.trees import fill, run_fs, shown
@@ -112,14 +112,14 @@ def test_touch_creates_nothing_by_mistake(ns: Namespace, arguments: list[str], c
     ],
 )
 def test_modes(text: str, before: int, of_file: int, of_directory: int) -> None:
-    change = parse_mode(text)
+    change = parse_permission_mode(text)
     assert (oct(change(before, False)), oct(change(before, True))) == (oct(of_file), oct(of_directory))
 
 
 @pytest.mark.parametrize("text", ["", "8", "2777", "77777", "u", "z+r", "u+z", "u+s", "u+r,", "+rw!", "-R"])
 def test_no_modes(text: str) -> None:
     with pytest.raises(InvalidRequestError, match="this is not a mode"):
-        parse_mode(text)
+        parse_permission_mode(text)
 
 
 def test_chmod_takes_modes_that_begin_with_a_dash(ns: Namespace) -> None:

@@ -59,7 +59,7 @@ def _is_call_observed(call: Call) -> bool:
 def _let_second_attempt_abort_first(setting: CommitterSetting, found: tuple[Actor, ...]) -> tuple[Actor, ...]:
     """Let the second attempt start when the first one is lost, and abort the first one before it runs."""
 
-    def run(port: Port) -> None:
+    def abort_first_then_run(port: Port) -> None:
         job = cast("JobRecord", port.call(Call(CLUSTER, "begin", (0, 1))))
         owner = FileOwner(job.job, 0, AttemptId(f"{FIRST_ATTEMPT}{1:08x}"))
         try:
@@ -70,7 +70,7 @@ def _let_second_attempt_abort_first(setting: CommitterSetting, found: tuple[Acto
             run_attempt(setting, port, job, 0, 1)
 
     second = name_of_attempt_actor(0, 1)
-    return tuple(replace(actor, program=run) if actor.name == second else actor for actor in found)
+    return tuple(replace(actor, program=abort_first_then_run) if actor.name == second else actor for actor in found)
 
 
 def _let_second_driver_restart_job(setting: CommitterSetting, found: tuple[Actor, ...]) -> tuple[Actor, ...]:
@@ -80,7 +80,7 @@ def _let_second_driver_restart_job(setting: CommitterSetting, found: tuple[Actor
     commits with the reports that it has.
     """
 
-    def run(port: Port) -> None:
+    def run_restarted_driver(port: Port) -> None:
         job, committed = cast("tuple[JobRecord, tuple[int, ...]]", port.call(Call(CLUSTER, "restart", ())))
         job = replace(job, job_attempt=job.job_attempt + 1)
         committer, ctx = setting.committer, setting.context(port)
@@ -97,7 +97,7 @@ def _let_second_driver_restart_job(setting: CommitterSetting, found: tuple[Actor
             port.call(Call(CLUSTER, "tell", ("committed" if outcome.committed else "aborted", outcome.finished)))
 
     kept = [actor for actor in found if not actor.name.endswith("attempt 1")]
-    return (*kept, Actor("second driver", run, mortal=False))
+    return (*kept, Actor("second driver", run_restarted_driver, mortal=False))
 
 
 def _repeat_only_first_task(setting: CommitterSetting, found: tuple[Actor, ...]) -> tuple[Actor, ...]:

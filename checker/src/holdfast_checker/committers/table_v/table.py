@@ -137,9 +137,9 @@ class GuaranteeCell:
     def agrees_with_declaration(self) -> bool:
         """Check whether the answer agrees with the declaration.
 
-        A declared "yes, unless" also agrees with a bad answer if the answer was found only in that circumstance. If an
-        attribute has several circumstances, only the worst is declared. If a circumstance is declared for one of C1 to
-        C10, it need not be found, because the scenes may not contain it.
+        A declared "yes, unless" also agrees with an unwanted answer that was found only in the declared circumstance.
+        If an attribute has several circumstances, only the worst is declared. If a circumstance is declared for one of
+        C1 to C10, it need not be found, because the scenes may not contain it.
         """
         said, found = set(self.declared.circumstances), set(self.circumstances)
         if self.declared.holds != self.row.wanted:
@@ -151,7 +151,7 @@ class GuaranteeCell:
         return found <= said
 
     def to_json_value(self) -> dict[str, object]:
-        """Return the answer, and how it compares with the paper and the declaration, as a JSON value."""
+        """Return the answer, its evidence, and how it compares with the paper and the declaration, as a JSON value."""
         said = self.declared
         return {
             "holds": self.holds,

@@ -143,7 +143,7 @@ def list_s3a_leftovers(ctx: CommitContext, abort: bool, insist: bool) -> Iterato
 
     Args:
         abort: whether to abort dead jobs; otherwise they are only reported.
-        insist: abort a job although one of its records cannot be read, so that the uploads that it names are unknown.
+        insist: abort a job even if one of its records cannot be read, so that the uploads that it names are unknown.
     """
     jobs = find_s3a_jobs(ctx)
     for job, found in zip(jobs, inspect_jobs(ctx, jobs), strict=True):

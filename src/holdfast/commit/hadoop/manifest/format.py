@@ -190,7 +190,7 @@ def decode_intermediate_manifest(key: str, data: bytes, *, url: str, job_id: str
             another job; the error says which. The manifest is not deleted: report it, or abort the job.
     """
 
-    def decode() -> IntermediateManifest:
+    def decode_fields() -> IntermediateManifest:
         require_valid(len(data) <= MAX_MANIFEST_BYTES, "it is too long for one task")
         value = parse_json_object(data)
         require_valid(value.get("type") == _TYPE, "type is not that of a task's manifest")
@@ -214,4 +214,4 @@ def decode_intermediate_manifest(key: str, data: bytes, *, url: str, job_id: str
             statistics=decode_statistics(value.get("iostatistics")),
         )
 
-    return decode_record(key, decode)
+    return decode_record(key, decode_fields)

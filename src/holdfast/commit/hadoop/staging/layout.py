@@ -107,10 +107,11 @@ def require_job_record(ctx: CommitContext, job: JobId) -> None:
 
 
 def list_staged_jobs(ctx: CommitContext) -> Iterator[tuple[JobId, float, JobRecord | None]]:
-    """List all jobs in the shared directory, for any destination, each with the time of its last write there.
+    """List the jobs in the shared directory, for any destination, each with the time of its last write there, and its
+    record.
 
-    A job's record is deleted last. So a job without a record (None) is over, and one of its attempts continued
-    to write.
+    A job's record is deleted last: a job without one (None) is over, and one of its attempts continued to write. A job
+    whose record is damaged is logged and left out.
     """
     if ctx.staging is None:
         return
