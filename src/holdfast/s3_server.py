@@ -58,7 +58,7 @@ parent's other threads ends in the child: py4j then cuts their connections to Sp
 
 
 @contextlib.contextmanager
-def isolated_environment() -> Iterator[None]:
+def hide_aws_and_proxy_variables() -> Iterator[None]:
     """Hide the environment variables for AWS and for proxies during a ``with`` block that uses a local server."""
     kept = dict(os.environ)
     for name in [name for name in os.environ if name.startswith("AWS_")]:
@@ -79,7 +79,7 @@ def isolated_environment() -> Iterator[None]:
 
 
 # --- processes --------------------------------------------------------------------------------------------------------
-def free_ports(count: int) -> list[int]:
+def find_free_ports(count: int) -> list[int]:
     """Return distinct free loopback ports; each is occupied until the last is chosen, so none is chosen twice."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
@@ -267,7 +267,7 @@ class SeaweedServer:
 
     def _arguments(self, data: Path) -> list[str]:
         names = ("master.port", "filer.port", "volume.port", "s3.port", "admin.port")
-        ports = free_ports(2 * len(names))
+        ports = find_free_ports(2 * len(names))
         self._ports = ports
         self._s3_port = ports[2 * names.index("s3.port")]
         flags = [f"-{name}={ports[2 * i]}" for i, name in enumerate(names)]

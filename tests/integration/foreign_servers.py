@@ -25,7 +25,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from holdfast.errors import UnavailableError
-from holdfast.s3_server import end_group, free_ports, start_server
+from holdfast.s3_server import end_group, find_free_ports, start_server
 from holdfast.stores.s3 import S3Options
 from tests.patience import PATIENCE_S
 from tests.servers.moto import MotoServer
@@ -195,7 +195,7 @@ def started(name: str, directory: Path) -> Iterator[S3Options]:
 
 # --- recipes ----------------------------------------------------------------------------------------------------------
 def _start_versitygw(home: Home) -> int:
-    [port], data = free_ports(1), home.directory / "data"
+    [port], data = find_free_ports(1), home.directory / "data"
     data.mkdir()
     tls = ("--cert", home.front[0], "--key", home.front[1]) if home.front else ()
     access_key, secret_key = _KEYS
@@ -207,7 +207,7 @@ def _start_versitygw(home: Home) -> int:
 
 
 def _start_minio(home: Home) -> int:
-    port, console = free_ports(2)
+    port, console = find_free_ports(2)
     data = home.directory / "data"
     data.mkdir()
     tls: tuple[str, ...] = ()
@@ -227,7 +227,7 @@ def _start_minio(home: Home) -> int:
 
 
 def _start_s3mock(home: Home) -> int:
-    tls, port = free_ports(2)
+    tls, port = find_free_ports(2)
     java, jar = home.programs
     store = f"--com.adobe.testing.s3mock.store.root={home.directory / 'data'}"
     (home.directory / "data").mkdir()
@@ -237,7 +237,7 @@ def _start_s3mock(home: Home) -> int:
 
 
 def _start_s3rver(home: Home) -> int:
-    [port] = free_ports(1)
+    [port] = find_free_ports(1)
     data = home.directory / "data"
     data.mkdir()
     identity = ("--service-endpoint", "127.0.0.1")
@@ -277,7 +277,7 @@ keyring = {home}/keyring
 
 def _start_radosgw(home: Home) -> int:
     """One monitor, one manager, one OSD in memory, one gateway; keys are needed, Ceph's own and the user's."""
-    monitor, port = free_ports(2)
+    monitor, port = find_free_ports(2)
     fsid, osd = str(uuid.uuid4()), str(uuid.uuid4())
     mon_program, osd_program, mgr_program, gateway, admin, ceph, authtool, monmaptool = home.programs
     for name in ("mon", "mgr", "osd", "rgw"):

@@ -21,7 +21,7 @@ from holdfast.s3_server import SeaweedServer
 from holdfast.stores.base import Support
 from holdfast.stores.conformance import run_conformance
 from holdfast.stores.conformance.topics import TOPICS, findings
-from holdfast.stores.probe import find_upload_listing, store_heeds_conditions
+from holdfast.stores.probe import find_upload_listing_support, store_heeds_conditions
 from holdfast.stores.s3 import S3Options
 from holdfast.stores.s3.store import S3Store
 from tests.integration.foreign_servers import BUCKET, RECIPES, running
@@ -56,7 +56,7 @@ def tried(options: S3Options) -> StoreFindings:
             capabilities=replace(handles[0].capabilities, conditional_put=Support.YES if heeds else Support.NO),
             results=report.results,
             heeds_conditions=heeds,
-            upload_listing=find_upload_listing(handles[0], "probe/"),
+            upload_listing=find_upload_listing_support(handles[0], "probe/"),
         )
     finally:
         for handle in handles:

@@ -19,7 +19,7 @@ from holdfast.errors import InvalidRequestError
 from holdfast.runtime import SystemIds
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
 from holdfast.stores.conformance import ODD_KEYS, Check, Subject, checks_for
-from holdfast.stores.probe import UploadListing, find_upload_listing, store_heeds_conditions
+from holdfast.stores.probe import UploadListingMode, find_upload_listing_mode, store_heeds_conditions
 from holdfast.stores.s3 import S3Options
 from holdfast.stores.s3.store import S3Store
 from tests.integration.foreign_servers import BUCKET, RECIPES, running, started
@@ -87,12 +87,12 @@ def handles(server: S3Options) -> Iterator[list[S3Store]]:
         handle.close()
 
 
-_LISTINGS = dict.fromkeys(SERVERS, UploadListing.BY_DIRECTORY) | {"minio": UploadListing.BY_KEY}
+_LISTINGS = dict.fromkeys(SERVERS, UploadListingMode.BY_DIRECTORY) | {"minio": UploadListingMode.BY_KEY}
 
 
 @pytest.mark.parametrize(("server", "listing"), list(_LISTINGS.items()), indirect=["server"], scope="module")
-def test_what_probes_find(handles: list[S3Store], listing: UploadListing) -> None:
-    assert find_upload_listing(handles[0], "probe/") is listing
+def test_what_probes_find(handles: list[S3Store], listing: UploadListingMode) -> None:
+    assert find_upload_listing_mode(handles[0], "probe/") is listing
     assert store_heeds_conditions(handles[0], "probe/", SystemIds())
     assert list(iter_objects(handles[0], "probe/")) == []
     assert _pending(handles[0], "probe/") == []

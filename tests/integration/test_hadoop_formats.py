@@ -13,7 +13,7 @@ from holdfast.commit.hadoop.manifest.format import (
     encode_intermediate_manifest,
 )
 from holdfast.commit.hadoop.uri import encode_uri
-from holdfast.commit.statistics import RunTimes, Statistics
+from holdfast.commit.statistics import DurationStatistics, Statistics
 
 pytest.importorskip("pyspark.sql")
 
@@ -32,7 +32,9 @@ _MANIFEST = IntermediateManifest(
     task_attempt_id="attempt_1",
     task_attempt_dir=_ATTEMPT,
     files=(ManifestFile(source=f"{_ATTEMPT}/{_PATH}", dest=_PATH, size_bytes=42, etag="e1"),),
-    statistics=Statistics(counters={"c": 1}, gauges={"g": -4}, durations={"op_rename": RunTimes(3, 1, 14, 2, 9)}),
+    statistics=Statistics(
+        counters={"c": 1}, gauges={"g": -4}, durations={"op_rename": DurationStatistics(3, 1, 14, 2, 9)}
+    ),
 )
 
 

@@ -16,7 +16,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 import holdfast
 from holdfast.errors import HoldfastError
-from holdfast.formats.columns.conversion import map_child_fields
+from holdfast.formats.columns.conversion import transform_child_fields
 from holdfast.spark.types import make_arrow_schema
 from tests.matrix.in_process import read_table, write_batches
 from tests.matrix.readers import READERS, Files, Found, in_halves, spark_found, spark_rows, table_found
@@ -305,7 +305,7 @@ def read_by_others(
 
 def _nullable(field: Any) -> Any:
     """Make all nested fields nullable: readers that get a schema reject NOT NULL below a null."""
-    return pa.field(field.name, map_child_fields(field.type, _nullable), True)
+    return pa.field(field.name, transform_child_fields(field.type, _nullable), True)
 
 
 def _data_files(url: str) -> list[str]:

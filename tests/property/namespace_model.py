@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from holdfast.errors import InvalidRequestError
 from holdfast.namespace.errors import (
     BeingWrittenError,
+    DirectoryFrozenError,
     DirectoryInTheWayError,
     DirectoryNotEmptyError,
     LeaseLostError,
@@ -22,7 +23,6 @@ from holdfast.namespace.errors import (
     QuotaExceededError,
     RenameError,
     SpaceQuotaExceededError,
-    TreeMovingError,
 )
 from holdfast.namespace.other_records import HARD_LIMIT_MS, SOFT_LIMIT_MS
 
@@ -152,7 +152,7 @@ class Model:
         if any(isinstance(node, File) for node in chain[: len(split(path))]):
             raise RefusedError(ParentNotDirectoryError)
         if any(isinstance(node, Directory) and node.frozen_until_ms > self.now_ms for node in chain):
-            raise RefusedError(TreeMovingError)
+            raise RefusedError(DirectoryFrozenError)
         return self.find(path)
 
     def _existing(self, path: str) -> Node:

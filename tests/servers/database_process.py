@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from holdfast.errors import InvalidRequestError, UnavailableError
-from holdfast.s3_server import end_group, free_ports
+from holdfast.s3_server import end_group, find_free_ports
 from tests.servers.processes import kill_tree, start_server_as, unprivileged_account
 
 _POLL_S = 0.02
@@ -78,7 +78,7 @@ class DatabaseProcess:
             self._home = self._given_directory or Path(tempfile.mkdtemp(prefix=prefix))
             self._home.mkdir(parents=True, exist_ok=True)
             self.give(self._home)
-            self.port = free_ports(1)[0]
+            self.port = find_free_ports(1)[0]
         if self.account is not None and any(not one.stat().st_mode & stat.S_IXOTH for one in self._home.parents):
             raise InvalidRequestError(
                 f"root's {self._name} server runs as {self.account.name}, who cannot reach its directory: choose one"

@@ -16,7 +16,7 @@ from holdfast.commit.upload_owners import find_pending_uploads
 from holdfast.errors import HoldfastError, NotFoundError
 from holdfast.stores.base import ObjectStore, UploadPage, iter_objects, iter_uploads
 from holdfast.stores.interceptors import InterceptedStore, StoreCall, StoreOperation
-from holdfast.stores.probe import UploadListing
+from holdfast.stores.probe import UploadListingMode
 from tests.interceptors import Faulty, Recorder, SimulatedCrash, crash_at
 from tests.servers.minio_like import MinioLike
 from tests.simulation.world import HOME, TASKS, World, expected, run_job, run_task, run_tasks, start
@@ -161,12 +161,12 @@ def test_the_list_of_pending_uploads_says_what_it_lacks() -> None:
     job = start(minio(world))
     run_tasks(minio(world), job, "new")
     uploads, note = find_uploads(minio(world))
-    assert note == NOTES[UploadListing.BY_KEY] and "does not list" in note
+    assert note == NOTES[UploadListingMode.BY_KEY] and "does not list" in note
     assert sorted(upload.key for upload in uploads) == [key for key in world.pending() if "part-" in key]
     uploads, note = find_uploads(world.context(store=Unlisted(MinioLike(world.store))))
-    assert (len(uploads), note) == (4, NOTES[UploadListing.NOT_AT_ALL])
+    assert (len(uploads), note) == (4, NOTES[UploadListingMode.NOT_AT_ALL])
     start(world.context())  # a later job, of a driver that found a complete listing, so it announces nothing
-    assert find_uploads(world.context(store=Unlisted(MinioLike(world.store))))[1] == NOTES[UploadListing.NOT_AT_ALL]
+    assert find_uploads(world.context(store=Unlisted(MinioLike(world.store))))[1] == NOTES[UploadListingMode.NOT_AT_ALL]
     uploads, note = find_uploads(world.context())
     assert (len(uploads), note) == (5, "")
     report = verify(minio(world))

@@ -26,7 +26,7 @@ _OTHERS = {**STORES, **TRANSACTIONAL, LARGE.name: LARGE}
 """Other stores, the scenes on a store with transactions, and the largest one."""
 
 
-def committer_subject(committer: Committer) -> Subject[CommitterScene]:
+def build_committer_subject(committer: Committer) -> Subject[CommitterScene]:
     """Return the checker's description (`Subject`) of a committer: its scenes, properties and goals."""
     has_log = committer.name == TWO_PHASE.name
 
@@ -80,4 +80,4 @@ def find_subject(name: str) -> Subject[Any]:
         InvalidRequestError: the name is unknown; the message suggests the most similar name.
     """
     found = find_name(name, (*COMPARED, *SUBJECTS), "committer")
-    return SUBJECTS[found] if found in SUBJECTS else committer_subject(COMPARED[found])
+    return SUBJECTS[found] if found in SUBJECTS else build_committer_subject(COMPARED[found])

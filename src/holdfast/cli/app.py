@@ -39,7 +39,7 @@ class _Commands(CommandGroup):
             code = _report_interrupt(out)
         except SystemExit as end:
             if end.code == TERMINATED:
-                out.last_line("terminated", "Interrupted")
+                out.print_json_error("terminated", "Interrupted")
             raise
         except BrokenPipeError:
             discard_stdout()
@@ -48,7 +48,7 @@ class _Commands(CommandGroup):
             if isinstance(error.__cause__, KeyboardInterrupt):  # Python 3.11 raises RuntimeError from it in an import
                 sys.exit(_report_interrupt(out))
             # A bug: keep its traceback.
-            out.last_line(str(error), type(error).__name__)
+            out.print_json_error(str(error), type(error).__name__)
             raise
         sys.exit(code if isinstance(code, int) else 0)
 
@@ -56,7 +56,7 @@ class _Commands(CommandGroup):
 def _report_interrupt(out: Output) -> int:
     """Say that the command was interrupted, also as JSON if wanted; return the exit code."""
     click.echo("interrupted", err=True)
-    out.last_line("interrupted", "Interrupted")
+    out.print_json_error("interrupted", "Interrupted")
     return INTERRUPTED
 
 
@@ -64,7 +64,7 @@ def _report_usage_error(error: click.ClickException, out: Output) -> int:
     """Print what is wrong with the arguments or with stdout, also as JSON if wanted; return the exit code."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):  # no arguments: print the help
         click.echo(escape_controls(error.format_message()), err=True)
-        out.last_line("no command is given", "InvalidRequestError")
+        out.print_json_error("no command is given", "InvalidRequestError")
         return WRONG_USAGE
     sentence = error.format_message()
     command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx is not None else ""
@@ -73,7 +73,7 @@ def _report_usage_error(error: click.ClickException, out: Output) -> int:
         click.echo(f"help: {command} --help", err=True)
     if isinstance(error, OutputError):
         return error.exit_code
-    out.last_line(sentence, "InvalidRequestError")
+    out.print_json_error(sentence, "InvalidRequestError")
     return WRONG_USAGE
 
 
@@ -184,7 +184,7 @@ def _handle_sigterm(number: int, frame: object) -> NoReturn:
     sys.exit(128 + number)
 
 
-def _repeat_lost_signals() -> None:
+def _start_repeating_lost_signals() -> None:
     """From now on, send this process a signal again, a moment later, if Python has ignored what its handler raised.
 
     Python runs the handler of a signal between any two steps of the main thread, also in finalizers and in callbacks of
@@ -193,7 +193,7 @@ def _repeat_lost_signals() -> None:
     report: Callable[[Any], object] = sys.unraisablehook
 
     def repeat_lost_signal(ignored: Any) -> None:
-        number = _find_received_signal(ignored.exc_value)
+        number = _find_signal_behind_error(ignored.exc_value)
         if number is None:
             report(ignored)
             return
@@ -203,7 +203,7 @@ def _repeat_lost_signals() -> None:
     sys.unraisablehook = repeat_lost_signal
 
 
-def _find_received_signal(error: BaseException | None) -> signal.Signals | None:
+def _find_signal_behind_error(error: BaseException | None) -> signal.Signals | None:
     """Return the signal whose handler has raised an error, which it does in the main thread only."""
     if isinstance(error, KeyboardInterrupt):
         return signal.SIGINT
@@ -213,7 +213,7 @@ def _find_received_signal(error: BaseException | None) -> signal.Signals | None:
 def main() -> None:
     """Run ``holdfast`` with the arguments of this process, and exit."""
     signal.signal(signal.SIGTERM, _handle_sigterm)
-    _repeat_lost_signals()
+    _start_repeating_lost_signals()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # escape what the locale's encoding cannot express
             stream.reconfigure(errors="backslashreplace")

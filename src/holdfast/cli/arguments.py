@@ -16,10 +16,10 @@ from holdfast.errors import InvalidRequestError
 from holdfast.stores.provider import CommandFlag, GivenOption, StoreOptions, fold_name
 from holdfast.stores.registry import (
     BUILT_IN,
+    find_providers_for_options,
     installed_providers,
     list_secret_option_names,
     parse_store_options,
-    providers_for,
 )
 from holdfast.wording import suggest_nearest
 
@@ -158,7 +158,7 @@ _PLACES = frozenset({"shareddir", "reportdir"})
 
 def _refuse_credential_options(given: Iterable[GivenOption], urls: Iterable[str] = ()) -> None:
     """Refuse options that contain credentials of the built-in stores, or of the stores at `urls`."""
-    secret = list_secret_option_names(providers_for(urls))
+    secret = list_secret_option_names(find_providers_for_options(urls))
     for one in given:
         if one.name in secret:
             raise InvalidRequestError(
@@ -182,7 +182,7 @@ class ConnectionOptions:
 
     @classmethod
     def take_from_parameters(cls, given: dict[str, Any]) -> ConnectionOptions:
-        """Remove the values of `make_connection_options` from a command's parameters, and return them."""
+        """Remove the values of `make_connection_parameters` from a command's parameters, and return them."""
         found: list[GivenOption] = []
         for flag in _list_store_flags():
             value = given.pop(_flag_parameter_name(flag))
@@ -202,7 +202,7 @@ class ConnectionOptions:
         _refuse_credential_options(self.given, [url])
         return self.given
 
-    def options_of_any_store(self) -> tuple[StoreOptions, ...]:
+    def parse_options_for_all_store_kinds(self) -> tuple[StoreOptions, ...]:
         """Return the connection options for each kind of store that has them; for use before the url is known.
 
         Raises:
@@ -236,7 +236,7 @@ class ConnectionOptions:
 
         return open_context(
             url,
-            store_options=parse_store_options(self.options(url), providers_for([url])),
+            store_options=parse_store_options(self.options(url), find_providers_for_options([url])),
             settings=settings,
             progress=progress or ignore_progress,
             staging=staging,
@@ -244,10 +244,10 @@ class ConnectionOptions:
         )
 
 
-def _make_flag_callback(flag: CommandFlag) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
+def _make_option_callback(flag: CommandFlag) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
     """Return a callback for click that rejects the values of a flag that the store's provider rejects."""
 
-    def parse_flag(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    def prepare_option_value(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
         if value is None:
             return None
         if value == "":  # an unset shell variable must not redirect requests from a private server to AWS
@@ -257,14 +257,14 @@ def _make_flag_callback(flag: CommandFlag) -> Callable[[click.Context, click.Par
         except InvalidRequestError as error:
             raise click.BadParameter(str(error)) from None
 
-    return parse_flag
+    return prepare_option_value
 
 
-def make_connection_options() -> list[click.Parameter]:
+def make_connection_parameters() -> list[click.Parameter]:
     """Return click's options for the connection to a store, such as ``--endpoint-url``; see `Reach.taken`."""
     return [
         *(
-            click.Option([one.flag], metavar=one.metavar or None, callback=_make_flag_callback(one), help=one.help)
+            click.Option([one.flag], metavar=one.metavar or None, callback=_make_option_callback(one), help=one.help)
             for one in _list_store_flags()
         ),
         click.Option(

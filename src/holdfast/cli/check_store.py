@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from holdfast.stores.base import Capabilities, ObjectStore
     from holdfast.stores.conformance.topics import Finding
     from holdfast.stores.interceptors import StoreCall
-    from holdfast.stores.probe import UploadListing
+    from holdfast.stores.probe import UploadListingMode
 
 T = TypeVar("T")
 _CLEANUPS = 5  # data of calls that were still running appears in a later one
@@ -150,14 +150,14 @@ class StoreFindings(NamedTuple):
     capabilities: Capabilities
     results: Mapping[str, Exception | None]
     heeds_conditions: bool
-    upload_listing: UploadListing
+    upload_listing: UploadListingMode
 
 
 def _test_store(url: str, drivers: int, rounds: int, run: CommandRun) -> StoreFindings:
     from holdfast.stores.base import Support
     from holdfast.stores.conformance import run_conformance
     from holdfast.stores.interceptors import InterceptedStore
-    from holdfast.stores.probe import find_upload_listing, store_heeds_conditions
+    from holdfast.stores.probe import find_upload_listing_mode, store_heeds_conditions
 
     with run.reach.open(url) as ctx, contextlib.ExitStack() as stack:
         directory = ctx.key(f"_holdfast-check-{ctx.ids.token()}/")
@@ -165,7 +165,7 @@ def _test_store(url: str, drivers: int, rounds: int, run: CommandRun) -> StoreFi
         stack.enter_context(_remove_test_data_afterwards(ctx, directory, pending, run.out))
         others = [stack.enter_context(run.reach.open(url)).store for _ in range(drivers)]  # like separate drivers
         progress = stack.enter_context(run.out.progress())
-        handles = [InterceptedStore(store, partial(_track_pending_uploads, pending)) for store in (ctx.store, *others)]
+        handles = [InterceptedStore(store, partial(_call_and_track_uploads, pending)) for store in (ctx.store, *others)]
         report = run_conformance(
             handles[0],
             handles[1],
@@ -180,7 +180,7 @@ def _test_store(url: str, drivers: int, rounds: int, run: CommandRun) -> StoreFi
             capabilities=replace(ctx.store.capabilities, conditional_put=Support.YES if heeds else Support.NO),
             results=report.results,
             heeds_conditions=heeds,
-            upload_listing=find_upload_listing(handles[0], directory),
+            upload_listing=find_upload_listing_mode(handles[0], directory),
         )
 
 
@@ -212,7 +212,7 @@ def _remove_test_data_afterwards(
                     path.rmdir()
 
 
-def _track_pending_uploads(pending: set[tuple[str, str]], call: StoreCall, proceed: Callable[[], T]) -> T:
+def _call_and_track_uploads(pending: set[tuple[str, str]], call: StoreCall, proceed: Callable[[], T]) -> T:
     """Keep the keys and ids of pending uploads, for servers that do not list them."""
     answer = proceed()
     if call.operation.value == "create_upload":

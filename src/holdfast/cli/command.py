@@ -27,7 +27,7 @@ import click
 
 from holdfast.cli.arguments import (
     ConnectionOptions,
-    make_connection_options,
+    make_connection_parameters,
     parse_age,
     parse_byte_count,
     parse_time_ms,
@@ -249,7 +249,7 @@ class CommandRun:
                     f"holdfast://{name}",
                     database=self._database,
                     user=self._user,
-                    store_options=self.reach.options_of_any_store(),
+                    store_options=self.reach.parse_options_for_all_store_kinds(),
                 )
             )
         return self._namespaces[name]
@@ -301,7 +301,7 @@ def command(
         text, examples = _split_help(function)
         parameters = [*_build_parameters(function), *_namespace_options(opens)]
         parameters += [
-            *(make_connection_options() if opens is not ResourceKind.NOTHING else ()),
+            *(make_connection_parameters() if opens is not ResourceKind.NOTHING else ()),
             *_output_options(shape),
         ]
         has_h = any("-h" in one.opts for one in parameters)

@@ -137,7 +137,7 @@ class Output:
         if self.json:
             _print_line(_dump_json(value))
 
-    def last_line(self, sentence: str, kind: str) -> None:
+    def print_json_error(self, sentence: str, kind: str) -> None:
         """Print an error as a JSON document, if the user asked for JSON and no document was printed yet.
 
         Args:
@@ -250,7 +250,7 @@ class Output:
     def error(self, error: HoldfastError) -> None:
         """Print an error as one sentence on stderr; with --json, also print it as a document for programs."""
         self.note(f"error: {error}")
-        self.last_line(str(error), type(error).__name__)
+        self.print_json_error(str(error), type(error).__name__)
 
     def confirm(self, question: str) -> None:
         """Ask whether to go on; end the command if the answer is no.

@@ -19,7 +19,7 @@ import pyarrow.types as pat
 from holdfast.cli.inspection import require_nonempty
 from holdfast.commit import CommitContext, Snapshot, VisibleFile, read_snapshot
 from holdfast.commit.context import Place
-from holdfast.commit.nested_destinations import refuse_inside_destination
+from holdfast.commit.nested_destinations import refuse_read_inside_destination
 from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.formats import RowFilter
 from holdfast.formats.columns.types import kinds_beyond_arrow
@@ -29,7 +29,7 @@ from holdfast.spark.file_format import DestinationFormat
 from holdfast.table.contract import TableRecord, decode_table
 from holdfast.table.files import file_opener
 from holdfast.table.foreign import refuse_foreign_read
-from holdfast.table.reader import TableSchema, find_first_nonempty, plan_splits, read_schema, read_split
+from holdfast.table.reader import TableSchema, find_first_nonempty_or_first, plan_splits, read_schema, read_split
 from holdfast.wording import suggest_nearest
 
 _SPLIT_BYTES = 128 * 1024 * 1024
@@ -106,7 +106,7 @@ def _find_files(ctx: CommitContext) -> tuple[CommitContext, Snapshot]:
     refuse_foreign_read(ctx)
     snapshot = read_snapshot(ctx)
     if snapshot.files and not snapshot.head:
-        refuse_inside_destination(ctx)
+        refuse_read_inside_destination(ctx)
     if snapshot.files or snapshot.head:
         return ctx, snapshot
     own = ctx.prefix.rstrip("/")
@@ -133,7 +133,7 @@ def _read_table_schema(
         return TableSchema(arrow_schema_from_json(kept.schema_json), kept.partition_by)
     if not files or choice is None:
         return TableSchema(pa.schema([]))
-    first = find_first_nonempty(files)
+    first = find_first_nonempty_or_first(files)
     return read_schema(files, file_opener(ctx), choice.settings(first.path if first else "", _SPLIT_BYTES))
 
 
@@ -168,7 +168,7 @@ def _parse_condition(text: str, schema: pa.Schema) -> RowFilter:
             "the column has a collation, which --where does not support: read with Spark and filter there", column=name
         )
     try:
-        value = _convert_word(_strip_quotes(found[3]), schema.field(name).type)
+        value = _convert_condition_value(_strip_quotes(found[3]), schema.field(name).type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidRequestError(
             "the value does not fit the column's type: change it", where=text, type=str(schema.field(name).type)
@@ -181,7 +181,7 @@ def _strip_quotes(word: str) -> str:
     return word[1:-1] if len(word) > 1 and word[0] == word[-1] and word[0] in "'\"" else word
 
 
-def _convert_word(word: str, kind: pa.DataType) -> Any:
+def _convert_condition_value(word: str, kind: pa.DataType) -> Any:
     """Convert a word of a condition to the column's type; a timestamp without a zone is in UTC, like all output."""
     if pat.is_nested(kind) or pat.is_null(kind):
         raise pa.ArrowNotImplementedError(f"not comparable: {kind}")

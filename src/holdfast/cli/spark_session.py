@@ -86,11 +86,11 @@ def _end_jvm_on_failure() -> Iterator[None]:
                 SparkContext._gateway.proc.terminate()
                 return
 
-    def note_signal(number: int, frame: object) -> None:
+    def end_jvm_on_signal(number: int, frame: object) -> None:
         signals.append(number)
         threading.Thread(target=end_jvm_once_known, daemon=True).start()  # noqa: TID251  # it must not outlive the command
 
-    before = {number: signal.signal(number, note_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, end_jvm_on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         try:
             yield

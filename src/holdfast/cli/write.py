@@ -218,13 +218,13 @@ def end_interrupted_write(options: WriteOptions, out: Output) -> None:
     Requires: the Spark session of the write is stopped, so that no task on this machine is still writing.
     """
     from holdfast.commit import get_committer
-    from holdfast.commit.writes import end_write
+    from holdfast.commit.writes import settle_write
 
     out.note("interrupted: ending the job, please wait")
     url = options.store.url
     try:
         with options.store.open(options.settings, committer=options.committer) as ctx:
-            ended = end_write(ctx, get_committer(options.committer), options.token)
+            ended = settle_write(ctx, get_committer(options.committer), options.token)
     except HoldfastError as error:
         out.note(f"error: {error}")
         out.note(f"the job could not be ended: run holdfast recover {url}")

@@ -14,7 +14,7 @@ from holdfast.commit.leftovers import Leftover
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, JobReport, SaveMode, TaskCommit
 from holdfast.commit.sinks import RenameSink, UploadSink
 from holdfast.commit.success_file import encode_report
-from holdfast.commit.task import TaskAttempt, TaskScope
+from holdfast.commit.task import AttemptContext, TaskAttempt
 from holdfast.errors import HoldfastError, InvalidRequestError, UnsupportedError
 from holdfast.guarantees import GuaranteeAnswer
 from holdfast.stores.base import Capabilities, Support
@@ -143,8 +143,8 @@ class Committer:
     commit: Callable[[Measure, JobRecord, TaskReports], JobOutcome]
     abort: Callable[[Measure, JobRecord], JobOutcome]
     name_file: Callable[[FileOwner, int, str], str] = spark_file_name
-    open_file: Callable[[TaskScope, str], UploadSink | RenameSink]
-    commit_task: Callable[[TaskScope, tuple[FileEntry, ...]], TaskCommit]
+    open_file: Callable[[AttemptContext, str], UploadSink | RenameSink]
+    commit_task: Callable[[AttemptContext, tuple[FileEntry, ...]], TaskCommit]
     abort_task: Callable[[CommitContext, JobRecord, FileOwner], None]
     find_leftovers: Callable[[CommitContext], Iterable[Leftover]] = find_no_leftovers
     knows_job: Callable[[CommitContext, JobId, Sequence[str]], bool] = lambda ctx, job, folders: False

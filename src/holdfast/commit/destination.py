@@ -17,7 +17,7 @@ from holdfast.stores.base import RenameStore, as_transactional, batched_keys
 T = TypeVar("T")
 
 
-def ensure_durable(ctx: CommitContext, found: T, look: Callable[[], T]) -> T:
+def make_durable_and_search_again(ctx: CommitContext, found: T, look: Callable[[], T]) -> T:
     """Make what was found at the destination durable, before a caller relies on it; repeat the search.
 
     The process that wrote it may have died before its transaction was durable. On a store without transactions, or if
@@ -97,7 +97,7 @@ def is_job_to_be_skipped(ctx: CommitContext, mode: SaveMode) -> bool:
     """
     if mode not in (SaveMode.FAIL, SaveMode.IGNORE):
         return False
-    if not ensure_durable(ctx, has_output(ctx), lambda: has_output(ctx)):
+    if not make_durable_and_search_again(ctx, has_output(ctx), lambda: has_output(ctx)):
         return False
     if mode is SaveMode.FAIL:
         raise DestinationExistsError(
@@ -113,9 +113,7 @@ other data.
 """
 
 
-def make_job_record(
-    ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]
-) -> JobRecord | None:
+def start_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]) -> JobRecord | None:
     """Check the destination, delete an old ``_SUCCESS`` there, and return the record of a new job.
 
     The job id is unique even if another job starts in the same second (SPARK-33402, HADOOP-17318). Mode ``fail``
@@ -156,13 +154,13 @@ def _has_success_report(ctx: CommitContext) -> bool:
 def start_truncating_job(
     ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]
 ) -> JobRecord | None:
-    """Create a job like `make_job_record`; in mode ``overwrite``, delete the destination's data before any task runs.
+    """Create a job like `start_job`; in mode ``overwrite``, delete the destination's data before any task runs.
 
     Spark truncates a destination at the same moment.
 
     Crash: the old data is deleted and the new data does not exist yet (C9 does not hold).
     """
-    job = make_job_record(ctx, committer, mode, details)
+    job = start_job(ctx, committer, mode, details)
     if job is not None and mode is SaveMode.OVERWRITE:
         delete_visible_files(ctx)
     return job

@@ -120,7 +120,7 @@ def announced_keys(ctx: CommitContext, records: Iterable[str]) -> set[str]:
     return _read_announced_keys(ctx, ctx.prefix, records)[0]
 
 
-def find_abortable_keys(
+def find_abortable_and_contested_keys(
     ctx: CommitContext, records: Iterable[str], wanted: set[str], has_ended: Callable[[JobId, str], bool]
 ) -> tuple[set[str], set[str]]:
     """Find the keys in `wanted` that ended jobs announced: those whose uploads may be aborted, and contested ones.

@@ -197,7 +197,7 @@ class UploadOwner(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ForeignJobs:
+class ForeignJobSupport:
     """Functions that find, describe and end the jobs of another system's committers; only a user may end them (C7).
 
     Attributes:

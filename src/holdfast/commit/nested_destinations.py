@@ -108,7 +108,7 @@ def refuse_inner_destination(ctx: CommitContext, folder: str) -> None:
     )
 
 
-def refuse_inside_destination(ctx: CommitContext) -> None:
+def refuse_read_inside_destination(ctx: CommitContext) -> None:
     """Refuse to read a folder inside a destination.
 
     Its files lack the partition columns, and only the destination's log shows which files are committed.

@@ -23,7 +23,7 @@ from holdfast.commit.leftovers import (
     is_job_quiet,
 )
 from holdfast.commit.registry import FOREIGN, installed_committers
-from holdfast.commit.task import abort_uploads_by_name, find_uploads_by_name
+from holdfast.commit.task import abort_uploads_with_job_id, group_uploads_by_job_id
 from holdfast.commit.two_phase.recovery import recover_logged_jobs
 from holdfast.errors import HoldfastError
 
@@ -121,7 +121,7 @@ def _find_orphaned_jobs(committers: Collection[Committer], ctx: CommitContext) -
     """
     if ctx.store.capabilities.multipart is None:
         return
-    for job, uploads in sorted(find_uploads_by_name(ctx).items()):
+    for job, uploads in sorted(group_uploads_by_job_id(ctx).items()):
         above = list(iter_folders_above(posixpath.commonprefix([upload.key for upload in uploads])))
         if not any(committer.knows_job(ctx, job, above) for committer in committers):
             yield Leftover(
@@ -130,6 +130,6 @@ def _find_orphaned_jobs(committers: Collection[Committer], ctx: CommitContext) -
                 active_at_s=max(upload.initiated_at_s for upload in uploads),
                 action=RecoveryAction.BACK,
                 reason="its uploads are pending and it has no records",
-                recover=partial(abort_uploads_by_name, ctx, job),
+                recover=partial(abort_uploads_with_job_id, ctx, job),
                 uploads=len(uploads),
             )

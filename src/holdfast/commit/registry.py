@@ -21,7 +21,7 @@ from holdfast.commit.hadoop.file_output.committers import FILE_V1, FILE_V2
 from holdfast.commit.hadoop.magic.committer import MAGIC
 from holdfast.commit.hadoop.manifest.committer import MANIFEST
 from holdfast.commit.hadoop.staging.committer import STAGING_DIRECTORY, STAGING_PARTITIONED
-from holdfast.commit.leftovers import ForeignJobs
+from holdfast.commit.leftovers import ForeignJobSupport
 from holdfast.commit.records import SaveMode
 from holdfast.commit.two_phase.committer import TWO_PHASE
 from holdfast.errors import InvalidRequestError, UnsupportedError
@@ -47,7 +47,7 @@ COMMITTERS: Mapping[str, Committer] = {
 }
 """The built-in committers; the default one first."""
 
-FOREIGN: tuple[ForeignJobs, ...] = (HADOOP_JOBS,)
+FOREIGN: tuple[ForeignJobSupport, ...] = (HADOOP_JOBS,)
 """The systems whose dead jobs recovery knows."""
 
 

@@ -55,7 +55,7 @@ these calls.
 
 
 @dataclass(frozen=True, slots=True)
-class RunTimes:
+class DurationStatistics:
     """Sums up the runs of one operation: their number, and their times in milliseconds; failed runs are included."""
 
     count: int
@@ -64,10 +64,10 @@ class RunTimes:
     min_ms: int
     max_ms: int
 
-    def __add__(self, other: RunTimes) -> RunTimes:
+    def __add__(self, other: DurationStatistics) -> DurationStatistics:
         if not self.count or not other.count:
             return self if self.count else other
-        return RunTimes(
+        return DurationStatistics(
             count=self.count + other.count,
             failures=self.failures + other.failures,
             total_ms=self.total_ms + other.total_ms,
@@ -82,7 +82,7 @@ class Statistics:
 
     counters: Mapping[str, int] = field(default_factory=dict)
     gauges: Mapping[str, int] = field(default_factory=dict)
-    durations: Mapping[str, RunTimes] = field(default_factory=dict)
+    durations: Mapping[str, DurationStatistics] = field(default_factory=dict)
 
     def __add__(self, other: Statistics) -> Statistics:
         counters, durations = dict(self.counters), dict(self.durations)
@@ -98,7 +98,7 @@ NO_STATISTICS = Statistics()
 
 
 class _Tally:
-    """A mutable `RunTimes`. Adds up unrounded seconds, so that a thousand calls of 0.4 ms are 400 ms, not 0."""
+    """A mutable `DurationStatistics`. Adds unrounded seconds, so that a thousand calls of 0.4 ms are 400 ms, not 0."""
 
     def __init__(self) -> None:
         self.count = self.failures = 0
@@ -112,8 +112,10 @@ class _Tally:
         self.min_s = min(self.min_s, spent_s)
         self.max_s = max(self.max_s, spent_s)
 
-    def duration(self) -> RunTimes:
-        return RunTimes(self.count, self.failures, *(round(s * 1000) for s in (self.total_s, self.min_s, self.max_s)))
+    def duration(self) -> DurationStatistics:
+        return DurationStatistics(
+            self.count, self.failures, *(round(s * 1000) for s in (self.total_s, self.min_s, self.max_s))
+        )
 
 
 class StatisticsRecorder:
@@ -200,11 +202,11 @@ def decode_statistics(value: object) -> Statistics:
         raise ValueError("iostatistics is not an object")
     counters, gauges = _parse_numbers(value, "counters"), _parse_numbers(value, "gauges")
     minimums, maximums = _parse_numbers(value, "minimums"), _parse_numbers(value, "maximums")
-    durations: dict[str, RunTimes] = {}
+    durations: dict[str, DurationStatistics] = {}
     for key, samples, total_ms in _iter_means(value):
         name = key.removesuffix(".failures")
         mean_ms = total_ms // samples
-        found = RunTimes(
+        found = DurationStatistics(
             samples,
             0,
             total_ms,
@@ -215,7 +217,9 @@ def decode_statistics(value: object) -> Statistics:
     for name, duration in durations.items():
         counters.pop(name, None)
         failures = min(counters.pop(f"{name}.failures", 0), duration.count)
-        durations[name] = RunTimes(duration.count, failures, duration.total_ms, duration.min_ms, duration.max_ms)
+        durations[name] = DurationStatistics(
+            duration.count, failures, duration.total_ms, duration.min_ms, duration.max_ms
+        )
     return Statistics(counters=counters, gauges=gauges, durations=durations)
 
 

@@ -103,7 +103,7 @@ def parse_success_file(key: str, data: bytes) -> SuccessReport:
     return report
 
 
-def report_decision_number(report: SuccessReport | None) -> int:
+def get_decision_number(report: SuccessReport | None) -> int:
     """Return the number of the decision that a report describes; 0 if another tool wrote the report."""
     diagnostics = (report or {}).get("diagnostics")
     text = diagnostics.get("holdfast.seq") if isinstance(diagnostics, dict) else None
@@ -147,7 +147,7 @@ def _choose_put_mode(ctx: CommitContext, key: str, seq: int, refused: str) -> Pu
     """
     try:
         found = ctx.store.head(key)
-        if report_decision_number(_parse_report_leniently(key, ctx.store.get(key))) > seq:
+        if get_decision_number(_parse_report_leniently(key, ctx.store.get(key))) > seq:
             return None
     except NotFoundError:
         return Create()

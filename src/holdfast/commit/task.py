@@ -53,7 +53,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskScope:
+class AttemptContext:
     """The context that every step of an attempt receives.
 
     Attributes:
@@ -79,9 +79,9 @@ class TaskSteps(Protocol):
     @property
     def name_file(self) -> Callable[[FileOwner, int, str], str]: ...
     @property
-    def open_file(self) -> Callable[[TaskScope, str], FileSink]: ...
+    def open_file(self) -> Callable[[AttemptContext, str], FileSink]: ...
     @property
-    def commit_task(self) -> Callable[[TaskScope, tuple[FileEntry, ...]], TaskCommit]: ...
+    def commit_task(self) -> Callable[[AttemptContext, tuple[FileEntry, ...]], TaskCommit]: ...
     @property
     def abort_task(self) -> Callable[[CommitContext, JobRecord, FileOwner], None]: ...
 
@@ -99,7 +99,7 @@ class TaskAttempt:
         measure = Measure(ctx)
         self._steps = steps
         owner, background = FileOwner(job.job, task, new_attempt_id(ctx.ids)), ctx.runner.background()
-        self._scope = TaskScope(
+        self._scope = AttemptContext(
             ctx=measure.ctx,
             job=job,
             owner=owner,
@@ -173,7 +173,7 @@ class TaskAttempt:
         if not discard_sink(sink):
             self._left_behind = True
 
-    def fail(self, error: HoldfastError) -> None:
+    def make_commit_fail(self, error: HoldfastError) -> None:
         """Make `commit` raise `error`: the attempt's output is wrong, although every call to the store succeeded."""
         self._failure = self._failure or error
 
@@ -314,7 +314,7 @@ def ensure_file_moved(
 
 
 def open_upload(
-    scope: TaskScope,
+    scope: AttemptContext,
     path: str,
     *,
     at: str = "",
@@ -372,7 +372,7 @@ def complete_upload(
 
 
 # --- uploads that only their names identify ---------------------------------------------------------------------------
-def find_uploads_by_name(ctx: CommitContext) -> dict[JobId, list[UploadInfo]]:
+def group_uploads_by_job_id(ctx: CommitContext) -> dict[JobId, list[UploadInfo]]:
     """Return pending uploads to visible paths, grouped by the job ids in Hadoop's file names.
 
     Uploads to hidden directories are left out: they belong to committers that later move the files.
@@ -385,9 +385,9 @@ def find_uploads_by_name(ctx: CommitContext) -> dict[JobId, list[UploadInfo]]:
     return jobs
 
 
-def abort_uploads_by_name(ctx: CommitContext, job: JobId) -> None:
+def abort_uploads_with_job_id(ctx: CommitContext, job: JobId) -> None:
     """Abort the pending uploads whose file names contain the job's id. Idempotent."""
     store = multipart(ctx.store)
-    pending = find_uploads_by_name(ctx).get(job, [])
+    pending = group_uploads_by_job_id(ctx).get(job, [])
     for _done in ctx.runner.map(lambda upload: store.abort_upload(upload.key, upload.upload_id), pending):
         pass

@@ -41,11 +41,11 @@ class TextFile(io.TextIOWrapper):
     """
 
     def __init__(self, binary: Any, encoding: str | None = None, *args: Any, **options: Any) -> None:
-        if encoding is not None and codecs.lookup(encoding).name == "utf-8-sig" and _has_content_already(binary):
+        if encoding is not None and codecs.lookup(encoding).name == "utf-8-sig" and _does_append_to_content(binary):
             encoding = "utf-8"  # the mark is at the start of the file already
         super().__init__(binary, encoding, *args, **options)
         mark = _BYTE_ORDER_MARKS.get(codecs.lookup(self.encoding).name)
-        if mark is not None and self.writable() and not self.seekable() and not _has_content_already(binary):
+        if mark is not None and self.writable() and not self.seekable() and not _does_append_to_content(binary):
             binary.write(mark)  # `io.TextIOWrapper` writes it only to files that can seek
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
@@ -54,7 +54,7 @@ class TextFile(io.TextIOWrapper):
         super().__exit__(kind, error, trace)
 
 
-def _has_content_already(binary: Any) -> bool:
+def _does_append_to_content(binary: Any) -> bool:
     """Check whether a file that cannot seek has content already, after which its new text goes."""
     if not binary.writable() or binary.seekable():
         return False

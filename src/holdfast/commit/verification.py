@@ -11,12 +11,12 @@ from holdfast.commit.intents import find_owning_jobs
 from holdfast.commit.leftovers import FOREIGN_QUIET_S
 from holdfast.commit.records import Kind, SaveMode, Totals
 from holdfast.commit.registry import FOREIGN
-from holdfast.commit.success_file import read_success_file, report_decision_number
+from holdfast.commit.success_file import get_decision_number, read_success_file
 from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.commit.two_phase.pending_uploads import LiveJobs, find_uploads
 from holdfast.commit.two_phase.publication import UPLOADS
 from holdfast.commit.two_phase.recovery import Decision, History, read_history
-from holdfast.commit.two_phase.snapshot import VisibleFile, find_changed, read_checksums, read_snapshot
+from holdfast.commit.two_phase.snapshot import VisibleFile, find_damaged_files, read_checksums, read_snapshot
 from holdfast.errors import CorruptDataError, NotFoundError, UnavailableError
 from holdfast.wording import format_count
 
@@ -76,7 +76,7 @@ def verify(ctx: CommitContext, *, read: bool = False) -> VerifyReport:
                 "overwrite, which deletes all that is there"
             )
         report.totals += has
-    _judge_other_jobs(history, found, report)
+    _judge_uncommitted_files(history, found, report)
     if foreign.files:
         chosen = any(decision.entry.chosen.files for decision in history.decisions)
         report.notes.append(
@@ -153,7 +153,7 @@ def _compute_expected_counts(history: History) -> dict[JobId, tuple[int, int]]:
     return expected
 
 
-def _judge_other_jobs(history: History, found: dict[JobId, Totals], report: VerifyReport) -> None:
+def _judge_uncommitted_files(history: History, found: dict[JobId, Totals], report: VerifyReport) -> None:
     decided = {decision.entry.job: decision for decision in history.decisions}
     complete = not history.decisions or history.decisions[0].entry.seq == 1
     overwritten = any(
@@ -180,7 +180,7 @@ def _judge_success_file(success: Mapping[str, object] | None, history: History, 
     newest = commits[-1]
     if success is None:
         report.problems.append("_SUCCESS is missing although a job committed: something deleted it")
-    elif report_decision_number(success) == 0:
+    elif get_decision_number(success) == 0:
         report.notes.append("_SUCCESS was written by another tool after the last job")
     elif success.get("jobId") != newest.job:
         report.problems.append(f"_SUCCESS describes job {success.get('jobId')}, but the last job is {newest.job}")
@@ -227,7 +227,7 @@ def _judge_contents(ctx: CommitContext, history: History, files: Sequence[Visibl
                 checksums.update((path, crc32) for path, crc32 in sums if path in visible)
             except CorruptDataError as error:
                 report.problems.append(f"the checksums of job {decision.entry.job} cannot be read: {error}")
-    changed = list(find_changed(ctx, (file for file in files if file.path in checksums), checksums))
+    changed = list(find_damaged_files(ctx, (file for file in files if file.path in checksums), checksums))
     still = {(file.path, file.etag) for file in read_snapshot(ctx).files} if changed else set()
     report.problems += [
         f"the bytes of {file.path} are not those that were committed: restore the file, or write its rows again in "

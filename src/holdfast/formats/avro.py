@@ -22,14 +22,14 @@ from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, ReadReque
 from holdfast.formats.columns.arrow_types import child_fields, is_string
 from holdfast.formats.columns.conversion import (
     build_record_batch,
-    map_child_fields,
     plain_schema,
     reinterpret_bits,
     to_plain_batch,
+    transform_child_fields,
 )
 from holdfast.formats.columns.dates import check_years, has_old_calendar, refuse_old_calendar_values
 from holdfast.formats.columns.types import BASE, INTERVALS, NESTED, TIMES, check_map_keys, check_types_supported
-from holdfast.stores.provider import choice
+from holdfast.stores.provider import make_choice_parser
 
 _SYNC_BYTES = 1024 * 1024
 _READ_ROWS = 16 * 1024
@@ -147,13 +147,13 @@ def _check_field(field: pa.Field, path: str) -> None:
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
-def _numeric_field(field: pa.Field) -> pa.Field:
+def _replace_times_with_integers(field: pa.Field) -> pa.Field:
     """Return the field with dates and timestamps as integers, which are faster than objects and need no zone data."""
     if pat.is_timestamp(field.type):
         return pa.field(field.name, pa.int64(), field.nullable)
     if pat.is_date32(field.type):
         return pa.field(field.name, pa.int32(), field.nullable)
-    return pa.field(field.name, map_child_fields(field.type, _numeric_field), field.nullable)
+    return pa.field(field.name, transform_child_fields(field.type, _replace_times_with_integers), field.nullable)
 
 
 def _pairs_to_dictionary(pairs: Sequence[tuple[str, Any]], item: Callable[[Any], Any]) -> dict[str, Any]:
@@ -184,7 +184,7 @@ class _AvroWriter:
         fastavro = _import_fastavro()
         self._plain = plain_schema(schema)
         self._changes = {field.name: _make_map_converter(field.type) for field in self._plain}
-        self._numeric = pa.schema([_numeric_field(field) for field in self._plain])
+        self._numeric = pa.schema([_replace_times_with_integers(field) for field in self._plain])
         try:
             self._writer = fastavro.write.Writer(
                 _FastavroOutput(sink), _avro_schema(self._plain, options), options.codec, sync_interval=_SYNC_BYTES
@@ -374,8 +374,8 @@ AVRO: FileFormat[AvroOptions] = FileFormat(
     name="avro",
     default_options=AvroOptions(),
     parsers={
-        "compression": ("codec", choice(_CODECS)),
-        "codec": ("codec", choice(_CODECS)),
+        "compression": ("codec", make_choice_parser(_CODECS)),
+        "codec": ("codec", make_choice_parser(_CODECS)),
         "recordname": ("record_name", str),
         "recordnamespace": ("record_namespace", str),
     },

@@ -125,7 +125,7 @@ def _open_writer(sink: ByteSink, schema: pa.Schema, options: CsvOptions) -> Line
                 nullValue=options.null_value,
             )
         names = [_quote_where_needed(pa.array([name], pa.string()), options) for name in schema.names]
-        header = _ensure_plain_first_line(bytes(concatenate_bytes(_join_lines(names, options))))
+        header = _prepend_blank_line_if_needed(bytes(concatenate_bytes(_join_lines(names, options))))
     begun = bool(header)
 
     def format_batch(batch: pa.RecordBatch) -> Any:
@@ -137,13 +137,13 @@ def _open_writer(sink: ByteSink, schema: pa.Schema, options: CsvOptions) -> Line
         data = concatenate_bytes(_join_lines(cells, options))
         if not begun and len(data):
             begun = True
-            return _ensure_plain_first_line(bytes(data))
+            return _prepend_blank_line_if_needed(bytes(data))
         return data
 
     return LineWriter(sink, schema, options.codec, format_batch, header)
 
 
-def _ensure_plain_first_line(data: bytes) -> bytes:
+def _prepend_blank_line_if_needed(data: bytes) -> bytes:
     """Prepend a blank line if readers would take a carriage return in the first line for the line end of the file."""
     end = data.find(b"\n")
     return b"\n" + data if 0 <= data.find(b"\r") < end else data
@@ -184,7 +184,7 @@ def _read_batches(
             yield build_record_batch(arrays, pa.schema([field for _, field in present]), table.num_rows)
 
 
-def _mask_escapes(data: bytes, options: CsvOptions) -> bytes:
+def _mask_escaped_quotes(data: bytes, options: CsvOptions) -> bytes:
     """Return the data, as long as before, with no other quotes than those around values."""
     quote, escape = options.quote.encode(), options.escape.encode()
     if quote == escape:
@@ -194,7 +194,7 @@ def _mask_escapes(data: bytes, options: CsvOptions) -> bytes:
 
 def _whole_records_length(data: bytes, options: CsvOptions) -> int:
     """Return how many leading bytes form whole records: those up to the last line feed outside quotes."""
-    data, quote = _mask_escapes(data, options), options.quote.encode()
+    data, quote = _mask_escaped_quotes(data, options), options.quote.encode()
     end, quotes = len(data), data.count(quote)
     while (feed := data.rfind(b"\n", 0, end)) >= 0:
         quotes -= data.count(quote, feed, end)
@@ -206,7 +206,7 @@ def _whole_records_length(data: bytes, options: CsvOptions) -> int:
 
 def _first_record_length(data: bytes, options: CsvOptions) -> int:
     """Return how many leading bytes form the first record: those up to the first line feed outside quotes."""
-    data, quote = _mask_escapes(data, options), options.quote.encode()
+    data, quote = _mask_escaped_quotes(data, options), options.quote.encode()
     feed = data.find(b"\n")
     while feed >= 0 and data.count(quote, 0, feed) % 2:
         feed = data.find(b"\n", feed + 1)

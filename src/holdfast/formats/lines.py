@@ -14,14 +14,14 @@ from holdfast.formats.base import ByteSink, OptionParser
 from holdfast.formats.columns.conversion import plain_schema, to_plain_batch
 from holdfast.formats.columns.dates import check_years
 from holdfast.formats.streams import input_file, output_stream
-from holdfast.stores.provider import choice
+from holdfast.stores.provider import make_choice_parser
 
 BLOCK_BYTES = 8 * 1024 * 1024
 
 # For text, Spark's snappy and lz4 use Hadoop's own framing, which no other software reads, so they are not supported.
 _CODECS = {"none": "", "uncompressed": "", "gzip": "gzip", "bzip2": "bz2", "zstd": "zstd"}
 CODEC_EXTENSIONS = {"": "", "gzip": ".gz", "bz2": ".bz2", "zstd": ".zst"}
-CODEC_PARSERS: dict[str, OptionParser] = dict.fromkeys(("compression", "codec"), ("codec", choice(_CODECS)))
+CODEC_PARSERS: dict[str, OptionParser] = dict.fromkeys(("compression", "codec"), ("codec", make_choice_parser(_CODECS)))
 
 
 def codec_of_name(path: str) -> str:

@@ -35,17 +35,17 @@ from holdfast.formats.columns.conversion import (
     BatchBuffer,
     build_record_batch,
     child_arrays,
-    map_child_fields,
     plain_schema,
     reinterpret_bits,
     to_plain_batch,
+    transform_child_fields,
     with_child_arrays,
 )
-from holdfast.formats.columns.dates import FIRST_INSTANT_US, GREGORIAN_DAY, time_columns
+from holdfast.formats.columns.dates import FIRST_INSTANT_US, GREGORIAN_DAY, iter_dates_and_timestamps
 from holdfast.formats.columns.types import BASE, NANOSECONDS, NESTED, check_columns_supported
 from holdfast.formats.orc_reader import open_orc
 from holdfast.formats.streams import output_stream
-from holdfast.stores.provider import choice
+from holdfast.stores.provider import make_choice_parser
 
 _STRIPE_BYTES = 64 * 1024 * 1024
 _WRITE_ROWS = 64 * 1024
@@ -84,7 +84,7 @@ def _stored_field(field: pa.Field) -> pa.Field:
         return pa.field(field.name, pa.int64(), True, {_SPARK_TYPE: _INTERVAL})
     if pat.is_time(kind):
         return pa.field(field.name, pa.int64(), True, {_SPARK_TYPE: _TIME})
-    return pa.field(field.name, map_child_fields(kind, _stored_field), True)
+    return pa.field(field.name, transform_child_fields(kind, _stored_field), True)
 
 
 def _to_stored_table(table: pa.Table) -> pa.Table:
@@ -121,7 +121,7 @@ def _to_stored_leaf(array: Any, kind: pa.DataType) -> Any:
 
 def _refuse_values_that_change(table: pa.Table) -> None:
     """Refuse values of a stored table that Spark's reader would not return unchanged."""
-    for path, kind, numbers in time_columns(table):
+    for path, kind, numbers in iter_dates_and_timestamps(table):
         least = pc.min(numbers).as_py()
         if least is None or least >= 0:
             continue
@@ -195,7 +195,7 @@ def _logical_field(field: pa.Field) -> pa.Field:
     elif pat.is_timestamp(field.type):
         kind = pa.timestamp("us", "UTC")
     else:
-        kind = map_child_fields(field.type, _logical_field)
+        kind = transform_child_fields(field.type, _logical_field)
     return pa.field(field.name, kind, field.nullable)
 
 
@@ -233,7 +233,7 @@ def _require_column_names(names: Sequence[str], schema: pa.Schema) -> None:
 ORC: FileFormat[OrcOptions] = FileFormat(
     name="orc",
     default_options=OrcOptions(),
-    parsers={name: ("compression", choice(_CODECS)) for name in ("compression", "codec", "orc.compress")},
+    parsers={name: ("compression", make_choice_parser(_CODECS)) for name in ("compression", "codec", "orc.compress")},
     holds=BASE | NESTED | {"binary", "interval", "time"},
     reasons={
         "null": "every ORC column needs a concrete type: cast the column to one",

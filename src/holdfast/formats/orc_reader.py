@@ -59,9 +59,9 @@ from holdfast.formats.orc_tail import (
     OrcTail,
     decode_message,
     encode_message,
+    get_number_field,
+    get_repeated_field,
     make_uncompressed_chunks,
-    message_fields,
-    number_field,
     read_tail,
     with_number_fields,
 )
@@ -124,7 +124,9 @@ class OrcRows:
                 self._fractions = pa_orc.ORCFile(input_file(_nanoseconds_view(self._source, self._tail)))
             fractions = self._decode_stripe(self._fractions, stripe, names)
             footer = self._tail.stripe_footer(self._source, self._tail.stripes[stripe])
-            zones = self._map_zones(next((zone.decode() for zone in message_fields(footer, ZONE)), None))
+            zones = self._map_columns_to_time_zones(
+                next((zone.decode() for zone in get_repeated_field(footer, ZONE)), None)
+            )
             for name in names:
                 whole = zones[self.schema.get_field_index(name)]
                 arrays[name] = self._combine_column(arrays[name], fractions.column(name), iter(whole))
@@ -137,7 +139,7 @@ class OrcRows:
         except (pa.ArrowException, OSError) as error:
             raise CorruptDataError("an ORC file is damaged: check what wrote it") from error
 
-    def _map_zones(self, of_stripe: str | None) -> dict[int, list[str]]:
+    def _map_columns_to_time_zones(self, of_stripe: str | None) -> dict[int, list[str]]:
         """Map each top-level column to the time zones of the timestamps in it, in the order of the types."""
         kinds = self._tail.kinds
         zones: dict[int, list[str]] = {}
@@ -216,7 +218,7 @@ _DIRECT_V2 = 2
 
 def _schema_view(source: BinaryIO, tail: OrcTail) -> BinaryIO:
     """Return a view for reading the schema only: timestamps have a time zone, CHAR and VARCHAR are strings."""
-    changed = OrcTail(_replace_kinds(tail.footer, _NANOSECONDS), tail.postscript, tail.metadata)
+    changed = OrcTail(_replace_type_kinds(tail.footer, _NANOSECONDS), tail.postscript, tail.metadata)
     return cast(BinaryIO, _PatchedFileView(source, [_FilePart(b"ORC"), _FilePart(changed.encoded())]))
 
 
@@ -227,21 +229,21 @@ def _seconds_view(source: BinaryIO, tail: OrcTail) -> BinaryIO:
 
 def _nanoseconds_view(source: BinaryIO, tail: OrcTail) -> BinaryIO:
     """Return a view in which timestamps have only their fractions: all are in the first second of 2015 in UTC."""
-    return _make_changed_view(source, tail, _NANOSECONDS, lambda footer: _set_seconds_to_zero(tail, footer))
+    return _make_changed_view(source, tail, _NANOSECONDS, lambda footer: _build_zero_seconds_patch(tail, footer))
 
 
-def _set_seconds_to_zero(tail: OrcTail, footer: list[Field]) -> tuple[bytes, list[Field]]:
+def _build_zero_seconds_patch(tail: OrcTail, footer: list[Field]) -> tuple[bytes, list[Field]]:
     """Return zeros to append to a stripe's data, and a footer that uses them as the seconds of all timestamps."""
     columns = {column for column, kind in enumerate(tail.kinds) if kind in (TIMESTAMP, TIMESTAMP_INSTANT)}
-    encodings = [number_field(decode_message(one), KIND) for one in message_fields(footer, ENCODINGS)]
+    encodings = [get_number_field(decode_message(one), KIND) for one in get_repeated_field(footer, ENCODINGS)]
     fields: list[Field] = []
     added: list[Field] = []
     data = bytearray()
     for number, value in footer:
         if number == STREAMS and isinstance(value, bytes):
             stream = decode_message(value)
-            column = number_field(stream, STREAM_COLUMN)
-            if column in columns and number_field(stream, STREAM_KIND) == STREAM_DATA:
+            column = get_number_field(stream, STREAM_COLUMN)
+            if column in columns and get_number_field(stream, STREAM_KIND) == STREAM_DATA:
                 value = encode_message(with_number_fields(stream, {STREAM_KIND: _UNREAD}))
                 zeros = _encode_zeros(tail, tail.count_values(column), encodings[column] == _DIRECT_V2)
                 data += zeros
@@ -288,17 +290,17 @@ def _make_changed_view(
         )
         parts += [_FilePart(stripe.streams_bytes, stripe.offset), _FilePart(data + footer)]
         position += stripe.streams_bytes + len(data) + len(footer)
-    rest = [field for field in _replace_kinds(tail.footer, kinds) if field[0] != STRIPES]
+    rest = [field for field in _replace_type_kinds(tail.footer, kinds) if field[0] != STRIPES]
     changed = OrcTail((*rest, *stripes), tail.postscript, tail.metadata)
     return cast(BinaryIO, _PatchedFileView(source, [*parts, _FilePart(changed.encoded())]))
 
 
-def _replace_kinds(footer: Iterable[Field], kinds: Mapping[int, int]) -> tuple[Field, ...]:
+def _replace_type_kinds(footer: Iterable[Field], kinds: Mapping[int, int]) -> tuple[Field, ...]:
     changed: list[Field] = []
     for number, value in footer:
         if number == TYPES and isinstance(value, bytes):
             described = decode_message(value)
-            kind = number_field(described, KIND)
+            kind = get_number_field(described, KIND)
             value = encode_message(with_number_fields(described, {KIND: kinds.get(kind, kind)}))
         changed.append((number, value))
     return tuple(changed)

@@ -54,12 +54,12 @@ def encode_message(fields: Sequence[Field]) -> bytes:
     return bytes(message)
 
 
-def number_field(fields: Sequence[Field], wanted: int) -> int:
+def get_number_field(fields: Sequence[Field], wanted: int) -> int:
     """Return the value of the number field `wanted` of a decoded message; 0 if the field is absent."""
     return next((value for number, value in fields if number == wanted and isinstance(value, int)), 0)
 
 
-def message_fields(fields: Sequence[Field], wanted: int) -> list[bytes]:
+def get_repeated_field(fields: Sequence[Field], wanted: int) -> list[bytes]:
     """Return all values of the field `wanted` of a decoded message, which contains messages or strings."""
     return [value for number, value in fields if number == wanted and isinstance(value, bytes)]
 
@@ -166,7 +166,7 @@ class StripeLocation(NamedTuple):
         """Decode a stripe's message in the footer of the file."""
         fields = decode_message(message)
         offset, index, data, footer = (
-            number_field(fields, one) for one in (OFFSET, _INDEX_BYTES, DATA_BYTES, FOOTER_BYTES)
+            get_number_field(fields, one) for one in (OFFSET, _INDEX_BYTES, DATA_BYTES, FOOTER_BYTES)
         )
         return cls(fields, offset, index + data, data, footer)
 
@@ -187,32 +187,32 @@ class OrcTail:
     @property
     def compression(self) -> int:
         """Return the number by which ORC identifies the codec."""
-        return number_field(self.postscript, _PS_COMPRESSION)
+        return get_number_field(self.postscript, _PS_COMPRESSION)
 
     @property
     def block_bytes(self) -> int:
         """Return the maximum size of a compressed chunk."""
-        return number_field(self.postscript, _PS_BLOCK_BYTES) or 256 * 1024
+        return get_number_field(self.postscript, _PS_BLOCK_BYTES) or 256 * 1024
 
     @property
     def kinds(self) -> list[int]:
         """Return ORC's number for the kind of each column's type, by column number."""
-        return [number_field(decode_message(one), KIND) for one in message_fields(self.footer, TYPES)]
+        return [get_number_field(decode_message(one), KIND) for one in get_repeated_field(self.footer, TYPES)]
 
     @property
     def proleptic(self) -> bool:
         """Check whether dates use the proleptic Gregorian calendar; False, as in Java, if the file does not say."""
-        return number_field(self.footer, CALENDAR) == PROLEPTIC
+        return get_number_field(self.footer, CALENDAR) == PROLEPTIC
 
     @property
     def stripes(self) -> list[StripeLocation]:
         """Return the locations of the stripes, in order."""
-        return [StripeLocation.of(one) for one in message_fields(self.footer, STRIPES)]
+        return [StripeLocation.of(one) for one in get_repeated_field(self.footer, STRIPES)]
 
     def top_column_of(self) -> dict[int, int]:
         """Map the number of each column, nested or not, to the index of the top-level column that contains it."""
-        types = [decode_message(one) for one in message_fields(self.footer, TYPES)]
-        starts = [column for one in message_fields(types[0], _SUBTYPES) for column in decode_packed_numbers(one)]
+        types = [decode_message(one) for one in get_repeated_field(self.footer, TYPES)]
+        starts = [column for one in get_repeated_field(types[0], _SUBTYPES) for column in decode_packed_numbers(one)]
         starts += [value for number, value in types[0] if number == _SUBTYPES and isinstance(value, int)]
         ends = [*starts[1:], len(types)]
         return {
@@ -223,7 +223,7 @@ class OrcTail:
 
     def count_values(self, column: int) -> int:
         """Return how many non-null values the column with this number has in the file."""
-        return number_field(decode_message(message_fields(self.footer, STATISTICS)[column]), 1)
+        return get_number_field(decode_message(get_repeated_field(self.footer, STATISTICS)[column]), 1)
 
     def stripe_footer(self, source: BinaryIO, stripe: StripeLocation) -> list[Field]:
         """Read and decode the footer of a stripe."""
@@ -251,8 +251,8 @@ def read_tail(source: BinaryIO) -> OrcTail:
     if size < 4 or end[-1] + 1 > len(end) or end[-4:-1] != b"ORC":
         raise CorruptDataError(NOT_ORC)
     postscript = tuple(decode_message(end[-1 - end[-1] : -1]))
-    footer_bytes = number_field(postscript, _PS_FOOTER_LENGTH)
-    metadata_bytes = number_field(postscript, _PS_METADATA_LENGTH)
+    footer_bytes = get_number_field(postscript, _PS_FOOTER_LENGTH)
+    metadata_bytes = get_number_field(postscript, _PS_METADATA_LENGTH)
     whole = 1 + end[-1] + footer_bytes + metadata_bytes
     if whole > size:
         raise CorruptDataError(NOT_ORC)
@@ -263,5 +263,5 @@ def read_tail(source: BinaryIO) -> OrcTail:
     metadata = end[start : start + metadata_bytes]
     start += metadata_bytes
     compressed = end[start : start + footer_bytes]
-    footer = decode_message(decompress_chunks(compressed, number_field(postscript, _PS_COMPRESSION)))
+    footer = decode_message(decompress_chunks(compressed, get_number_field(postscript, _PS_COMPRESSION)))
     return OrcTail(tuple(footer), postscript, metadata)

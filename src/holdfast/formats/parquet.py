@@ -23,15 +23,15 @@ from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, ReadReque
 from holdfast.formats.columns.conversion import (
     BatchBuffer,
     leaf_columns,
-    map_child_fields,
     plain_schema,
     to_plain_batch,
+    transform_child_fields,
 )
 from holdfast.formats.columns.types import BASE, BEYOND, NANOSECONDS, NESTED, check_columns_supported
 from holdfast.formats.parquet_reader import SparkTypedParquetFile
 from holdfast.formats.schema_json import SPARK_SCHEMA_KEY, arrow_schema_to_json
 from holdfast.formats.streams import output_stream
-from holdfast.stores.provider import MIB, as_boolean, choice, number
+from holdfast.stores.provider import MIB, as_boolean, make_choice_parser, make_number_parser
 
 # Dictionary encoding of mostly distinct values costs a hash per value and still falls back to plain pages. A sample of
 # the first 65,536 rows decides: in it, a string column with 1,000 different values has 1,000 of them, random doubles
@@ -199,7 +199,7 @@ def _allow_nulls_in_type(kind: pa.DataType, nullable: bool) -> pa.DataType:
         nulls = field.nullable or (nullable and pat.is_struct(kind))
         return pa.field(field.name, _allow_nulls_in_type(field.type, nulls), nulls)
 
-    return map_child_fields(kind, allow_nulls_in_child)
+    return transform_child_fields(kind, allow_nulls_in_child)
 
 
 class _ParquetWriter:
@@ -295,13 +295,13 @@ PARQUET: FileFormat[ParquetOptions] = FileFormat(
     name="parquet",
     default_options=ParquetOptions(),
     parsers={
-        "compression": ("compression", choice(_CODECS)),
-        "codec": ("compression", choice(_CODECS)),
-        "compressionlevel": ("compression_level", number(1, 22)),
-        "parquet.block.size": ("row_group_bytes", number(64 * 1024, 2**31)),
-        "parquet.page.size": ("page_bytes", number(4 * 1024, 2**30)),
+        "compression": ("compression", make_choice_parser(_CODECS)),
+        "codec": ("compression", make_choice_parser(_CODECS)),
+        "compressionlevel": ("compression_level", make_number_parser(1, 22)),
+        "parquet.block.size": ("row_group_bytes", make_number_parser(64 * 1024, 2**31)),
+        "parquet.page.size": ("page_bytes", make_number_parser(4 * 1024, 2**30)),
         "parquet.enable.dictionary": ("dictionary", as_boolean),
-        "rowgrouprows": ("row_group_rows", number(1, 2**31)),
+        "rowgrouprows": ("row_group_rows", make_number_parser(1, 2**31)),
     },
     holds=BASE | NESTED | BEYOND | {"null", "binary", "interval", "time", "variant"},
     reasons={"time of nanoseconds": NANOSECONDS},

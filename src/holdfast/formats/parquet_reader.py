@@ -1,7 +1,7 @@
 """Determine the types that Spark gives to the columns of a Parquet file, and how to convert their values.
 
 Some types can be converted to Spark's by an Arrow cast (`spark_typed_field`). Other columns need a conversion that
-depends on the file's footer (`find_column_changes`).
+depends on the file's footer (`find_column_conversions`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from holdfast.formats.columns.arrow_types import child_fields, is_string
 from holdfast.formats.columns.conversion import (
     build_record_batch,
     child_arrays,
-    map_child_fields,
+    transform_child_fields,
     with_child_arrays,
 )
 from holdfast.formats.columns.dates import has_old_calendar, refuse_old_calendar_values
@@ -61,12 +61,12 @@ def _spark_type(kind: pa.DataType) -> pa.DataType:
         return pa.binary()
     if pat.is_large_list(kind):
         return pa.list_(spark_typed_field(kind.value_field))
-    return map_child_fields(kind, spark_typed_field)
+    return transform_child_fields(kind, spark_typed_field)
 
 
 # --- conversions that depend on the footer ----------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
-class ColumnChange:
+class ColumnConversion:
     """A conversion of the values of a Parquet column or nested field to Spark's type.
 
     The file's statistics describe the unconverted values.
@@ -80,9 +80,9 @@ class ColumnChange:
     apply: Callable[[Any], Any]
 
 
-def find_column_changes(
+def find_column_conversions(
     schema: pa.Schema, columns: Iterable[Any], notes: Mapping[bytes, bytes]
-) -> dict[int, ColumnChange]:
+) -> dict[int, ColumnConversion]:
     """Return the conversions that columns of a Parquet file need, by position; most files need none.
 
     Args:
@@ -100,12 +100,12 @@ def find_column_changes(
 def _parse_spark_types(text: bytes | None) -> Mapping[str, object]:
     """Parse Spark's schema JSON and map the columns to their types in it; empty if the writer did not store it."""
     try:
-        return {} if text is None else _fields_by_name(json.loads(text))
+        return {} if text is None else _map_field_names_to_types(json.loads(text))
     except MALFORMED:
         return {}  # Spark 1 used another notation, and any writer may use the key
 
 
-def _fields_by_name(noted: object) -> dict[str, object]:
+def _map_field_names_to_types(noted: object) -> dict[str, object]:
     fields = noted.get("fields") if isinstance(noted, dict) else None
     known = [field for field in fields if isinstance(field, dict)] if isinstance(fields, list) else []
     return {str(field.get("name")): field.get("type") for field in known}
@@ -117,9 +117,9 @@ class _SchemaWalk:
 
     leaves: Iterator[Any]
 
-    def change(self, kind: pa.DataType, noted: object) -> ColumnChange | None:
+    def change(self, kind: pa.DataType, noted: object) -> ColumnConversion | None:
         if not pat.is_nested(kind):
-            return self._leaf_change(kind, next(self.leaves), noted)
+            return self._find_leaf_conversion(kind, next(self.leaves), noted)
         if pat.is_map(kind):
             entries: dict[str, object] = {}
             if isinstance(noted, dict):
@@ -128,64 +128,64 @@ class _SchemaWalk:
             parts = [self.change(kind.key_type, entries.get(kind.key_field.name))]
             parts.append(self.change(kind.item_type, entries.get(kind.item_field.name)))
         elif pat.is_struct(kind):
-            fields = _fields_by_name(noted)
+            fields = _map_field_names_to_types(noted)
             parts = [self.change(child.type, fields.get(child.name)) for child in child_fields(kind)]
         else:
             parts = [self.change(kind.value_type, noted.get("elementType") if isinstance(noted, dict) else None)]
-        return _nested_change(kind, parts)
+        return _make_nested_conversion(kind, parts)
 
-    def _leaf_change(self, kind: pa.DataType, column: Any, noted: object) -> ColumnChange | None:
+    def _find_leaf_conversion(self, kind: pa.DataType, column: Any, noted: object) -> ColumnConversion | None:
         physical = column.physical_type
         if physical == "INT96":
-            return _cast_change(_INSTANT)
+            return _make_cast_conversion(_INSTANT)
         if isinstance(noted, str) and noted.startswith("interval"):
-            return _interval_change(kind, noted)
+            return _make_interval_conversion(kind, noted)
         if pat.is_duration(kind):
-            return _cast_change(pa.int64())  # Spark ignores Arrow's metadata
+            return _make_cast_conversion(pa.int64())  # Spark ignores Arrow's metadata
         if physical == "FIXED_LEN_BYTE_ARRAY" and (pat.is_null(kind) or column.converted_type == "INTERVAL"):
             return _UNREADABLE  # Arrow reads Parquet's own intervals as nulls or bytes
         if pat.is_null(kind) and noted is None and physical == "INT32":
-            return _cast_change(pa.int32())  # Spark uses the physical type that the writer chose
+            return _make_cast_conversion(pa.int32())  # Spark uses the physical type that the writer chose
         if physical == "BYTE_ARRAY" and pat.is_binary(kind) and column.logical_type.type == "ENUM":
-            return _cast_change(pa.string())
+            return _make_cast_conversion(pa.string())
         return None
 
 
-def _interval_change(kind: pa.DataType, noted: str) -> ColumnChange | None:
+def _make_interval_conversion(kind: pa.DataType, noted: str) -> ColumnConversion | None:
     """Return the conversion of Spark's intervals, which are plain integers in Parquet."""
     if "year" in noted or "month" in noted:
         return _UNREADABLE
-    return None if pat.is_duration(kind) else _cast_change(pa.duration("us"))
+    return None if pat.is_duration(kind) else _make_cast_conversion(pa.duration("us"))
 
 
-def _cast_change(kind: pa.DataType) -> ColumnChange:
-    return ColumnChange(kind, lambda array: array.cast(kind))
+def _make_cast_conversion(kind: pa.DataType) -> ColumnConversion:
+    return ColumnConversion(kind, lambda array: array.cast(kind))
 
 
 def _refuse_unsupported_column(_: Any) -> NoReturn:
     raise UnsupportedError("a column of the files is not supported: leave it out with the option columns")
 
 
-_UNREADABLE = ColumnChange(
+_UNREADABLE = ColumnConversion(
     pa.month_day_nano_interval(), _refuse_unsupported_column
 )  # such schemas are rejected by column name
 
 
 # --- nested columns ---------------------------------------------------------------------------------------------------
-def _nested_change(kind: pa.DataType, parts: Sequence[ColumnChange | None]) -> ColumnChange | None:
+def _make_nested_conversion(kind: pa.DataType, parts: Sequence[ColumnConversion | None]) -> ColumnConversion | None:
     if not any(parts):
         return None
     changed = iter(parts)
 
-    def change_child(field: pa.Field) -> pa.Field:
+    def convert_child_field(field: pa.Field) -> pa.Field:
         part = next(changed)
         return field if part is None else field.with_type(part.type)
 
-    became = map_child_fields(kind, change_child)
-    return ColumnChange(became, lambda array: _rebuild_nested(array, became, parts))
+    became = transform_child_fields(kind, convert_child_field)
+    return ColumnConversion(became, lambda array: _rebuild_nested(array, became, parts))
 
 
-def _rebuild_nested(array: Any, kind: pa.DataType, parts: Sequence[ColumnChange | None]) -> Any:
+def _rebuild_nested(array: Any, kind: pa.DataType, parts: Sequence[ColumnConversion | None]) -> Any:
     """Return a nested array with converted children; Arrow's casts handle nested types, its functions do not."""
     if pat.is_fixed_size_list(array.type):
         array = array.cast(pa.list_(array.type.value_field))
@@ -226,7 +226,7 @@ class SparkTypedParquetFile:
         columns = (physical.column(index) for index in range(len(physical.names)))
         self._old_calendar = has_old_calendar(self._file.metadata.metadata or {})
         self._physical: pa.Schema = self._file.schema_arrow
-        self._changes = find_column_changes(self._physical, columns, self._file.metadata.metadata or {})
+        self._changes = find_column_conversions(self._physical, columns, self._file.metadata.metadata or {})
 
     @property
     def metadata(self) -> Any:
@@ -236,11 +236,11 @@ class SparkTypedParquetFile:
     @property
     def schema(self) -> pa.Schema:
         """Return the columns with Spark's types; a type that Spark does not know stays as it is."""
-        fields = (self._changed_field(index, field) for index, field in enumerate(self._physical))
+        fields = (self._convert_field(index, field) for index, field in enumerate(self._physical))
         found = pa.schema([spark_typed_field(field) for field in fields])
         return restore_spark_types(found, (self.metadata.metadata or {}).get(SPARK_SCHEMA_KEY))
 
-    def _changed_field(self, index: int, field: pa.Field) -> pa.Field:
+    def _convert_field(self, index: int, field: pa.Field) -> pa.Field:
         return field.with_type(self._changes[index].type) if index in self._changes else field
 
     def batches(self, wanted: ReadRequest, row_groups: Sequence[int] | None) -> Iterator[pa.RecordBatch]:
@@ -256,11 +256,11 @@ class SparkTypedParquetFile:
             rows = sum(self.metadata.row_group(group).num_rows for group in groups)
             yield from _batches_without_columns(rows)
         elif groups:
-            for batch in self._read_checked_batches(groups, found):
+            for batch in self._read_row_groups(groups, found):
                 changed = self._convert_batch(batch)
                 yield refuse_old_calendar_values(changed) if self._old_calendar else changed
 
-    def _read_checked_batches(self, groups: list[int], columns: list[str]) -> Iterator[pa.RecordBatch]:
+    def _read_row_groups(self, groups: list[int], columns: list[str]) -> Iterator[pa.RecordBatch]:
         """Yield the batches of row groups.
 
         Raises:

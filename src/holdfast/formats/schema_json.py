@@ -17,8 +17,8 @@ import pyarrow.types as pat
 
 from holdfast.errors import MALFORMED, CorruptDataError, InvalidRequestError
 from holdfast.formats.columns.arrow_types import child_fields, is_binary, is_list, is_string
-from holdfast.formats.columns.conversion import map_child_fields
-from holdfast.formats.columns.types import VARIANT, attach_spark_json, find_special_struct_name, spark_json_of
+from holdfast.formats.columns.conversion import transform_child_fields
+from holdfast.formats.columns.types import VARIANT, attach_spark_json, find_spark_type_of_struct, spark_json_of
 
 SPARK_SCHEMA_KEY = b"org.apache.spark.sql.parquet.row.metadata"
 """The key of a Parquet footer under which Spark stores its own schema."""
@@ -91,7 +91,7 @@ def _type_json(kind: pa.DataType, spark: Any) -> object:
         return word if _DAY_TIME.fullmatch(word) else "interval day to second"
     if pat.is_time(kind):
         return word if _TIME.fullmatch(word) else "time(6)"
-    if find_special_struct_name(kind) == "variant":
+    if find_spark_type_of_struct(kind) == "variant":
         return "variant"
     if is_binary(kind):
         return "binary"
@@ -143,17 +143,17 @@ def restore_spark_types(schema: pa.Schema, spark_json: bytes | str | None) -> pa
         fields = [] if spark_json is None else json.loads(spark_json)["fields"]
         known = {str(field["name"]): field for field in fields if "type" in field}
         return pa.schema(
-            [_recognize_field(field, known[field.name]) if field.name in known else field for field in schema]
+            [_restore_field_type(field, known[field.name]) if field.name in known else field for field in schema]
         )
     except MALFORMED:
         return schema.remove_metadata()  # not Spark's JSON: any writer may use the key, so the file's own types apply
 
 
-def _recognize_field(field: pa.Field, spark: Mapping[str, Any]) -> pa.Field:
-    return attach_spark_json(field.with_type(_recognize_type(field.type, spark["type"])), spark)
+def _restore_field_type(field: pa.Field, spark: Mapping[str, Any]) -> pa.Field:
+    return attach_spark_json(field.with_type(_restore_type(field.type, spark["type"])), spark)
 
 
-def _recognize_type(kind: pa.DataType, spark: Any) -> pa.DataType:
+def _restore_type(kind: pa.DataType, spark: Any) -> pa.DataType:
     if spark == "variant" and pat.is_struct(kind):
         return VARIANT
     if isinstance(spark, str) and _DAY_TIME.fullmatch(spark) and pat.is_int64(kind):
@@ -161,7 +161,7 @@ def _recognize_type(kind: pa.DataType, spark: Any) -> pa.DataType:
     if not isinstance(spark, dict) or not pat.is_nested(kind):
         return kind
     if spark.get("type") == "udt":
-        return _recognize_type(kind, spark["sqlType"])
+        return _restore_type(kind, spark["sqlType"])
     if pat.is_map(kind):
         words = iter([spark.get("keyType"), spark.get("valueType")])
     elif pat.is_struct(kind):
@@ -169,7 +169,7 @@ def _recognize_type(kind: pa.DataType, spark: Any) -> pa.DataType:
         words = iter([known.get(field.name) for field in child_fields(kind)])
     else:
         words = iter([spark.get("elementType")])
-    return map_child_fields(kind, lambda field: field.with_type(_recognize_type(field.type, next(words))))
+    return transform_child_fields(kind, lambda field: field.with_type(_restore_type(field.type, next(words))))
 
 
 def arrow_schema_from_json(text: str) -> pa.Schema:

@@ -91,7 +91,7 @@ def status_to_info(name: str, status: FileStatus) -> dict[str, Any]:
     }
 
 
-def directory_info(path: str) -> dict[str, Any]:
+def make_placeholder_directory_info(path: str) -> dict[str, Any]:
     """Return fsspec's info dictionary of the root above all namespaces, or of a namespace that is not open yet."""
     return {"name": path, "size": 0, "type": "directory"}
 

@@ -19,9 +19,9 @@ from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.fs.arguments import (
     FileRange,
     as_path_list,
-    directory_info,
     explain_unexpanded_pattern,
     list_tree_infos,
+    make_placeholder_directory_info,
     parse_moves,
     read_ranges,
     read_slice,
@@ -151,7 +151,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
             held = self._held.setdefault(name, get_shared_namespace(self._options.address(name)))
         return name, held.namespace, inner
 
-    def _locate_existing(self, path: str) -> tuple[str, Namespace, str]:
+    def _locate_for_reading(self, path: str) -> tuple[str, Namespace, str]:
         """Locate what a call reads. Nothing can be at an impossible path: fsspec's users expect that it is missing."""
         name, namespace, inner = self._locate(path)
         try:
@@ -188,8 +188,8 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
             FileNotFoundError: nothing is at `path`.
         """
         if not self._strip_protocol(path):
-            return directory_info("")
-        name, namespace, inner = self._locate_existing(path)
+            return make_placeholder_directory_info("")
+        name, namespace, inner = self._locate_for_reading(path)
         return status_to_info(name, namespace.status(inner))
 
     def exists(self, path: str, **_options: Any) -> bool:
@@ -224,9 +224,9 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
             FileNotFoundError: nothing is at `path`.
         """
         if not self._strip_protocol(path):
-            entries = [directory_info(name) for name in self._list_namespace_names()]
+            entries = [make_placeholder_directory_info(name) for name in self._list_namespace_names()]
         else:
-            name, namespace, inner = self._locate_existing(path)
+            name, namespace, inner = self._locate_for_reading(path)
             entries = [status_to_info(name, status) for status in namespace.list(inner)]
         return entries if detail else [entry["name"] for entry in entries]
 
@@ -341,7 +341,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         return read_slice(self._open_reader(path), start, end)
 
     def _open_reader(self, path: str) -> FileReader:
-        _, namespace, inner = self._locate_existing(path)
+        _, namespace, inner = self._locate_for_reading(path)
         return namespace.open(inner)
 
     def cat_ranges(

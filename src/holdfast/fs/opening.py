@@ -60,10 +60,10 @@ class SharedNamespace:
     def __init__(self, namespace: Namespace, close: bool = True) -> None:
         self.namespace = namespace
         if close:
-            weakref.finalize(self, run_or_defer_finalizer, partial(_close_in_process, os.getpid(), namespace))
+            weakref.finalize(self, run_or_defer_finalizer, partial(_close_if_same_process, os.getpid(), namespace))
 
 
-def _close_in_process(pid: int, namespace: Namespace) -> None:
+def _close_if_same_process(pid: int, namespace: Namespace) -> None:
     if os.getpid() != pid:
         keep_inherited_connections_alive(namespace)
         return

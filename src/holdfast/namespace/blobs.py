@@ -276,7 +276,7 @@ class BlobStore:
             yield
         except (InvalidRequestError, ConflictError, FencedError):
             # What is old may belong to a file by now, to which a repair has given it; else a sweep deletes it.
-            if not expiry.is_near():
+            if not expiry.is_half_over():
                 with suppress(HoldfastError):  # what is left is garbage
                     self.delete_many([one.blob for one in extents if not one.inline])
             raise
@@ -338,14 +338,14 @@ class BlobWriter:
         self._file = as_renaming(blobs.store).open_write(self._key) if blobs.store.capabilities.rename else None
 
     @property
-    def has_date(self) -> bool:
+    def has_fixed_modification_time(self) -> bool:
         """Whether the modification time of the object is fixed already: S3 dates a multipart upload from its
         beginning.
         """
         return self._upload_id is not None
 
     @property
-    def gets_date_when_closed(self) -> bool:
+    def does_close_fix_modification_time(self) -> bool:
         """Whether `close` fixes the modification time of the object: it is stored by one request."""
         return self._upload_id is None and self._file is None
 
@@ -456,7 +456,7 @@ class PublishDeadline:
         """Return whether the deadline has passed, so that the blobs must no longer be published."""
         return self.since.age_s(self.clock) > self.most_age_s
 
-    def is_near(self) -> bool:
+    def is_half_over(self) -> bool:
         """Return whether half of the time has passed. If so, a writer that fails must not delete its blobs but leave
         them to a sweep, because a repair may have assigned them to a file.
         """

@@ -27,7 +27,7 @@ from holdfast.namespace.keys import (
     usage_key,
 )
 from holdfast.namespace.operation import Changes
-from holdfast.namespace.operations.base import discard_file
+from holdfast.namespace.operations.base import discard_content_and_lease
 from holdfast.namespace.other_records import HARD_LIMIT_MS, DeletedTree, Lease
 from holdfast.namespace.view import SeenRecord, View, scan_pages
 from holdfast.runtime import Clock
@@ -175,7 +175,7 @@ class Collector:
             if child.is_directory:
                 changes.new_values[deleted_key(child.id)] = replace(tree, root=child).encode()
             else:
-                discard_file(changes, child, now_ms)
+                discard_content_and_lease(changes, child, now_ms)
                 files += 1
                 space += child.space
         if not page.records:
@@ -184,14 +184,14 @@ class Collector:
         for number in tree.charged:
             changes.adds[usage_key(number, b"n")] = -(files + (0 if page.records else 1))
             changes.adds[usage_key(number, b"s")] = -space
-        gone = self._leave_out_missing_counters(changes)
+        gone = self._drop_counters_of_missing_quotas(changes)
         if not isinstance(self.database.commit(changes.to_commit(View((), entries, gone))), Committed):
             return False  # another collector was first
         done.files += files
         done.trees += not page.records
         return bool(page.records)
 
-    def _leave_out_missing_counters(self, changes: Changes[None]) -> set[bytes]:
+    def _drop_counters_of_missing_quotas(self, changes: Changes[None]) -> set[bytes]:
         """Leave out the counters of quotas that do not exist anymore; return their keys.
 
         They must still be missing when the changes take effect: a database that loses its newest commits may have such
@@ -240,7 +240,7 @@ class Collector:
         """
         for page in scan_pages(self.database, kind_range(b"g")[0], garbage_key(until_ms, ""), _PAGE):
             changes: Changes[None] = Changes(None)
-            blobs = self._keep_durable_notes(page, _parse_blobs_in_notes(page, damage))
+            blobs = self._select_durable_notes(page, _parse_blobs_in_notes(page, damage))
             changes.deletes.update(blobs)
             if changes.deletes:
                 self.blobs.delete_many(list(blobs.values()))
@@ -248,7 +248,7 @@ class Collector:
                 done.blobs += len(changes.deletes)
             yield
 
-    def _keep_durable_notes(self, page: ScanPage, blobs: dict[bytes, str]) -> dict[bytes, str]:
+    def _select_durable_notes(self, page: ScanPage, blobs: dict[bytes, str]) -> dict[bytes, str]:
         """Return those of the notes on a page that no crash can undo any more."""
         if not blobs:
             return blobs

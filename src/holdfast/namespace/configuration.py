@@ -17,7 +17,7 @@ from holdfast.namespace.inode import (
     is_integer_in_range,
 )
 from holdfast.namespace.keys import CONFIGURATION, ROOT_ID, ROOT_KEY, children_range
-from holdfast.namespace.permissions import check_user_name
+from holdfast.namespace.permissions import check_stored_name
 from holdfast.namespace.view import another_namespace_error
 from holdfast.stores.base import Create, ObjectStore, Overwrite, Support
 from holdfast.transactions.base import Backend, Commit, Committed, RangeCount, Record
@@ -137,8 +137,8 @@ class Configuration:
             )
         if not _are_option_texts(self.data_options):
             raise InvalidRequestError("options of the object store are names and texts: change data_options")
-        check_user_name(self.superuser, "the superuser")
-        check_user_name(self.supergroup, "the supergroup")
+        check_stored_name(self.superuser, "the superuser")
+        check_stored_name(self.supergroup, "the supergroup")
         if not is_integer_in_range(self.inline_bytes, 0, _MOST_INLINE):
             raise InvalidRequestError(
                 f"files in the database have at most {_MOST_INLINE} bytes: change inline_bytes", given=self.inline_bytes

@@ -23,7 +23,7 @@
     │   ├── PathExistsError(FileExistsError)               something has this path: choose another, or overwrite
     │   └── BeingWrittenError                              another client has the file's lease: wait, or recover it
     ├── UnavailableError
-    │   ├── TreeMovingError                                a directory on the path is being counted: repeat later
+    │   ├── DirectoryFrozenError                                a directory on the path is being counted: repeat later
     │   ├── UncheckedTreeError                             a tree is deleted: check its permissions, then repeat
     │   └── UncountedTreeError                             a directory moves between quotas: count it, then repeat
     └── FencedError
@@ -146,7 +146,7 @@ class BeingWrittenError(ConflictError):
     java_class: ClassVar[str] = "org.apache.hadoop.hdfs.protocol.AlreadyBeingCreatedException"
 
 
-class TreeMovingError(UnavailableError):
+class DirectoryFrozenError(UnavailableError):
     """A directory on the path is frozen: another client counts its tree, to move it between quotas or to give it a
     quota. Repeat later.
     """

@@ -118,7 +118,7 @@ class FileWriter:
         else:
             self._is_broken = True  # unless the blob takes all bytes: else it is unknown which ones it has
             blob = self._open_blob()
-            if not blob.has_date and view:  # no bytes, no new date
+            if not blob.has_fixed_modification_time and view:  # no bytes, no new date
                 self._blob_expiry = self._expiry()
             blob.write(view)
             self._is_broken = False
@@ -285,7 +285,7 @@ class FileWriter:
     def _seal_extent(self) -> None:
         """Make what was written durable, as one more extent; the next transaction publishes it."""
         if self._blob is not None:
-            if self._blob.gets_date_when_closed:
+            if self._blob.does_close_fix_modification_time:
                 self._blob_expiry = self._expiry()
             self._first_expiry = self._first_expiry or self._blob_expiry
             extent = self._blob.close()
@@ -305,7 +305,7 @@ class FileWriter:
                 self._blob.discard()
         with suppress(HoldfastError):
             # What is old may belong to a file by now, to which a repair has given it; else a sweep deletes it.
-            is_old = self._first_expiry is not None and self._first_expiry.is_near()
+            is_old = self._first_expiry is not None and self._first_expiry.is_half_over()
             if not self._may_be_published and not is_old:
                 self._blobs.delete_many([extent.blob for extent in self._extents if not extent.inline])
         if isinstance(self._template, WriteUnderLease):

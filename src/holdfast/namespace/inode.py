@@ -74,7 +74,7 @@ class Inode:
         quota_id: names the counters of what a directory with a quota uses; 0 without a quota. A directory that gets a
             quota again gets another id: deleted trees that still wait for their collection count for the old one.
         moving: set while the tree below a directory is counted: it is frozen until `moving_until_ms`, at most
-            `FREEZE_MS` away; see `is_frozen`.
+            `FREEZE_MS` away; see `is_tree_frozen`.
         namespace: of the root: the identity of its namespace (see `require_expected_namespace_root`); else empty.
         unknown: fields of the record that this release does not know; whatever changes the inode keeps them.
     """
@@ -115,7 +115,7 @@ class Inode:
         """The bytes that the inode counts in quotas of space: its size times its replication, as in HDFS."""
         return self.size * self.replication
 
-    def is_frozen(self, now_ms: int) -> bool:
+    def is_tree_frozen(self, now_ms: int) -> bool:
         """Return whether the tree below this directory is being counted, so that no operation may change it. An expired
         freeze does not count.
         """

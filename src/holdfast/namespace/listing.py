@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from holdfast.namespace.inode import Inode, decode_inode
 from holdfast.namespace.keys import children_range, entry_name_in_key, id_in_key, inode_key, times_key
-from holdfast.namespace.operations.base import ReadInode, SinglePathOperation, get_readable_target
+from holdfast.namespace.operations.base import ReadInode, SinglePathOperation, get_reachable_target
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import Caller
 from holdfast.namespace.phases import OperationRunner
@@ -173,12 +173,12 @@ def list_page(
     """
     operations.times.flush_if_due()
     view = _read_children_view(operations, path, start_after, min(limit, _MOST_ENTRIES))
-    target = get_readable_target(view.chains[0], caller)
+    target = get_reachable_target(view.chains[0], caller)
     if not target.is_directory:
         return ListPage([make_status(path, target)], False)
     caller.check_listing(path, target)
     found = [(entry_name_in_key(key), decode_inode(key, record.value)) for key, record in view.page]
-    times = _read_entry_times(operations, operations.database, [inode for _, inode in found])
+    times = _read_directory_change_times(operations, operations.database, [inode for _, inode in found])
     return ListPage(
         [make_status(path.child(name), inode, times.get(inode.id, 0)) for name, inode in found], view.has_more
     )
@@ -189,7 +189,7 @@ def _read_children_view(operations: OperationRunner, path: NsPath, start_after: 
     return read_view(operations.database, operations.hints, _ReadDirectoryChildren(path, start_after), limit)
 
 
-def _read_entry_times(operations: OperationRunner, reader: Reader, inodes: list[Inode]) -> dict[int, int]:
+def _read_directory_change_times(operations: OperationRunner, reader: Reader, inodes: list[Inode]) -> dict[int, int]:
     """Return when the entries of directories changed last, by their ids."""
     directories = [inode.id for inode in inodes if inode.is_directory]
     known = reader.get_many(list(map(times_key, directories))) if directories else {}
@@ -204,13 +204,15 @@ def walk_tree(operations: OperationRunner, path: NsPath, caller: Caller) -> Iter
     """
     with operations.database.snapshot() as reader:
         (chain,) = read_view(reader, operations.hints, ReadInode(path)).chains
-        top = get_readable_target(chain, caller)
+        top = get_reachable_target(chain, caller)
         times: dict[int, int] = {}
 
-        def read_times(page: list[Inode]) -> None:
-            times.update(_read_entry_times(operations, reader, page))
+        def collect_change_times(page: list[Inode]) -> None:
+            times.update(_read_directory_change_times(operations, reader, page))
 
-        for found in walk_descendants(reader, path, top, caller.check_listing, read_times) if top.is_directory else ():
+        for found in (
+            walk_descendants(reader, path, top, caller.check_listing, collect_change_times) if top.is_directory else ()
+        ):
             yield make_status(found.path, found.inode, times.pop(found.inode.id, 0))
 
 

@@ -55,7 +55,7 @@ from holdfast.namespace.operations.content import Concat, OpenForReading, Trunca
 from holdfast.namespace.operations.files import Append, Publish, RecoverLease, WriteUnderLease
 from holdfast.namespace.operations.names import Delete, Mkdirs, Rename
 from holdfast.namespace.paths import NsPath
-from holdfast.namespace.permissions import READ, Caller, check_user_name
+from holdfast.namespace.permissions import READ, Caller, check_stored_name
 from holdfast.namespace.phases import OperationRunner
 from holdfast.namespace.sweep import SweepResult, sweep_namespace
 from holdfast.namespace.trees import ReadQuota, TreeUsageCounter
@@ -546,14 +546,14 @@ class Namespace:
             ConflictError: another process sweeps or repairs: wait.
             CorruptDataError: an inode cannot be read; nothing happened. Repair the namespace.
         """
-        return sweep_namespace(self._make_checked_namespace, progress)
+        return sweep_namespace(self._maintenance_context, progress)
 
     def check(self, progress: Progress = ignore_progress, *, reads: bool = False) -> Report:
         """Check the namespace for damage and leftovers; return a report. Changes nothing; safe at any time.
 
         Reads all records; with `reads`, all blobs too: only then are damaged bytes of large files found.
         """
-        return check(self._make_checked_namespace, progress, reads=reads)
+        return check(self._maintenance_context, progress, reads=reads)
 
     def repair(self, progress: Progress = ignore_progress) -> RepairReport:
         """Repair the damage that `check` finds. Only the superuser may. Never deletes the content of a file.
@@ -562,10 +562,10 @@ class Namespace:
             ConflictError: another process sweeps or repairs: wait.
         """
         self.caller.check_superuser("repair the namespace")
-        return repair(self._make_checked_namespace, self.configuration, progress)
+        return repair(self._maintenance_context, self.configuration, progress)
 
     @property
-    def _make_checked_namespace(self) -> CheckedNamespace:
+    def _maintenance_context(self) -> CheckedNamespace:
         now = load_configuration(self.database, self.configuration.identity)  # it may have changed since then
         return CheckedNamespace(self.database, self.blobs, self.environment, now.sweep_age_s, now.identity)
 
@@ -593,6 +593,6 @@ class Namespace:
 
 
 def _make_caller(configuration: Configuration, user: str, groups: Sequence[str]) -> Caller:
-    check_user_name(user, "a user")
+    check_stored_name(user, "a user")
     passes = user == configuration.superuser or configuration.supergroup in groups
     return Caller(user, frozenset(groups), is_superuser=passes or not configuration.permissions)

@@ -32,7 +32,7 @@ from holdfast.namespace.keys import CONFIGURATION
 from holdfast.namespace.namespace import Namespace
 from holdfast.runtime import Environment
 from holdfast.stores.provider import StoreOptions
-from holdfast.stores.registry import absolute_url, add_shared_options, locate_url, open_destination
+from holdfast.stores.registry import absolute_url, fill_in_shared_options, locate_url, open_destination
 from holdfast.transactions.base import Commit, Committed
 from holdfast.transactions.registry import open_backend
 
@@ -128,7 +128,7 @@ def _data_store_options(configuration: Configuration, given: Iterable[StoreOptio
         InvalidRequestError: the URL of the data is wrong, or an option that the namespace has.
     """
     provider, _ = locate_url(configuration.data)
-    return add_shared_options(provider, given, configuration.data_options) if configuration.data_options else given
+    return fill_in_shared_options(provider, given, configuration.data_options) if configuration.data_options else given
 
 
 def open_namespace(

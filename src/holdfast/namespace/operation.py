@@ -13,7 +13,7 @@ from holdfast.namespace.inode import Inode, decode_inode, encode_inode
 from holdfast.namespace.keys import usage_key
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import Caller
-from holdfast.namespace.view import InodeCache, RelatedGroup, SeenRecord, View
+from holdfast.namespace.view import InodeCache, OperationReads, SeenRecord, View
 from holdfast.transactions.base import MAX_NUMBER, Bound, Commit, RangeCount
 
 R = TypeVar("R")
@@ -33,7 +33,7 @@ class OperationContext:
     new_id: Callable[[], int]
 
 
-class Operation(RelatedGroup, Protocol[R]):
+class Operation(OperationReads, Protocol[R]):
     """An operation on the namespace, such as a rename: its arguments, the records that it reads, and `execute`, which
     turns those records into changes.
     """
@@ -99,7 +99,7 @@ class Changes(Generic[R]):
         inserts.update(self.new_values)
         puts = {key: encode_inode(inode) for key, inode in self.puts.items()}
         puts.update(self.values)
-        reads = view.read_versions()
+        reads = view.collect_seen_versions()
         for key in view.absent.intersection(inserts):
             reads.pop(key, None)  # an insert requires it anyway
         return Commit(
@@ -143,7 +143,7 @@ class CombinedCommit:
 
     def add_reads(self, view: View) -> tuple[bytes, ...]:
         """Add the records of a view; return the keys that an earlier view has in another version."""
-        seen = view.read_versions().items()
+        seen = view.collect_seen_versions().items()
         return tuple(key for key, version in seen if self.reads.setdefault(key, version) != version)
 
     def add_changes(self, changes: Changes[Any]) -> None:

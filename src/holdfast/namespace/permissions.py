@@ -24,7 +24,7 @@ _LETTERS = {READ: "read", WRITE: "write", EXECUTE: "execute"}
 _MAX_NAME_BYTES = 1024
 
 
-def check_user_name(name: str, what: str, most_bytes: int = _MAX_NAME_BYTES) -> None:
+def check_stored_name(name: str, what: str, most_bytes: int = _MAX_NAME_BYTES) -> None:
     """Check that the name of a user, a group or an extended attribute is valid Unicode, not empty and not too long.
 
     Raises:

@@ -23,16 +23,16 @@ from typing import Any, TypeVar, overload
 
 from holdfast.errors import DeadlockError, HoldfastError, TransactionConflictError
 from holdfast.namespace.directory_times import DirectoryTimes
-from holdfast.namespace.errors import NamesQuotaExceededError, SpaceQuotaExceededError, TreeMovingError
+from holdfast.namespace.errors import DirectoryFrozenError, NamesQuotaExceededError, SpaceQuotaExceededError
 from holdfast.namespace.keys import ROOT_ID, id_in_key, new_inode_id
 from holdfast.namespace.operation import Changes, CombinedCommit, Operation, OperationBatch, OperationContext
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import Caller
 from holdfast.namespace.view import (
     InodeCache,
+    OperationReads,
     PathResolver,
     Reader,
-    RelatedGroup,
     ResolvedPath,
     SeenRecord,
     View,
@@ -107,7 +107,7 @@ class OperationRunner:
         Raises:
             HoldfastError: the operation is impossible; nothing happened.
             TransactionConflictError: too many others changed the same inodes; nothing happened.
-            TreeMovingError: a directory on the path is being counted for too long; nothing happened.
+            DirectoryFrozenError: a directory on the path is being counted for too long; nothing happened.
             OutcomeUnknownError: the database went away during the commit. Read before you repeat.
         """
         context = self._make_context(caller)
@@ -122,7 +122,7 @@ class OperationRunner:
                     outcome, changes = self._try_batch(operation, context, number)
                 else:
                     outcome, changes = self._try_operation(operation, context, number)
-            except TreeMovingError:
+            except DirectoryFrozenError:
                 waits += 1
                 if waits == _MOST_WAITS:
                     raise
@@ -203,13 +203,13 @@ class OperationRunner:
             if len(first) == 1:
                 return self._try_operation(first[0], context, number)
             pieces = _split_into_pieces(chained(first, rest))
-            joined = self._join_pieces(pieces, lambda piece: self.database, context, self.database.commit)
+            joined = self._run_pieces_in_one_commit(pieces, lambda piece: self.database, context, self.database.commit)
         else:
             whole = list(
                 _split_into_pieces(batch.operations())
             )  # it may read, which must not wait for these very locks
             with self.database.begin_locked_transaction() as transaction:
-                joined = self._join_pieces(
+                joined = self._run_pieces_in_one_commit(
                     whole, lambda piece: LockingReader(self.hints, piece, transaction), context, transaction.apply
                 )
         outcome, changes, touched = joined
@@ -217,7 +217,7 @@ class OperationRunner:
             self.times.touch(touched, context.now_ms, changes, outcome.version)
         return outcome, changes
 
-    def _join_pieces(
+    def _run_pieces_in_one_commit(
         self,
         pieces: Iterable[_BatchPiece],
         reader_for: Callable[[_BatchPiece], Reader],
@@ -235,7 +235,7 @@ class OperationRunner:
             if changed := joined.add_reads(view):
                 return Conflict(changed), Changes(None), touched
             seen = replace(view)  # each operation sees its own path
-            for operation, chain in zip(piece.operations, _iter_updated_chains(view, joined), strict=True):
+            for operation, chain in zip(piece.operations, _iter_chains_with_new_directories(view, joined), strict=True):
                 seen.chains = (chain,)
                 changes = operation.execute(seen, context)
                 _remove_expired_freeze_marks(seen, changes, context.now_ms)
@@ -273,7 +273,7 @@ def _split_into_pieces(operations: Iterable[Operation[Any]]) -> Iterator[_BatchP
         yield _BatchPiece(piece)
 
 
-def _iter_updated_chains(view: View, joined: CombinedCommit) -> Iterator[ResolvedPath]:
+def _iter_chains_with_new_directories(view: View, joined: CombinedCommit) -> Iterator[ResolvedPath]:
     """Yield the chains of a view, with the directories that the operations so far have made."""
 
     def find_record(key: bytes) -> SeenRecord | None:
@@ -309,7 +309,7 @@ def _remove_expired_freeze_marks(view: View, changes: Changes[R], now_ms: int) -
     for chain in view.chains:
         for key, seen in zip(chain.keys, chain.inodes, strict=False):
             inode = changes.puts.get(key, seen)
-            is_expired = inode.moving and inode.moving == seen.moving and not seen.is_frozen(now_ms)
+            is_expired = inode.moving and inode.moving == seen.moving and not seen.is_tree_frozen(now_ms)
             if is_expired and key not in changes.deletes:
                 changes.puts[key] = replace(inode, moving="", moving_until_ms=0)
 
@@ -329,7 +329,7 @@ class LockingReader:
     The others are exclusive because two readers with a shared lock on a record that both then write would deadlock.
     """
 
-    def __init__(self, hints: InodeCache, group: RelatedGroup, transaction: LockedTransaction) -> None:
+    def __init__(self, hints: InodeCache, group: OperationReads, transaction: LockedTransaction) -> None:
         self._hints = hints
         self._group = group
         self._transaction = transaction

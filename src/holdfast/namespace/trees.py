@@ -17,15 +17,15 @@ from itertools import chain as chained
 
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.namespace.errors import (
+    DirectoryFrozenError,
     ParentNotDirectoryError,
     PermissionDeniedError,
-    TreeMovingError,
     UncountedTreeError,
 )
 from holdfast.namespace.inode import FREEZE_MS, Inode, decode_inode, encode_inode, is_integer_in_range
 from holdfast.namespace.listing import ContentSummary, QuotaUsage, walk_descendants
 from holdfast.namespace.operation import Changes, OperationContext, usage_keys
-from holdfast.namespace.operations.base import ReadInode, SinglePathOperation, get_readable_target, get_unfrozen_target
+from holdfast.namespace.operations.base import ReadInode, SinglePathOperation, get_reachable_target, get_unfrozen_target
 from holdfast.namespace.operations.names import TreeUsage
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import EXECUTE, READ, WRITE, Caller
@@ -74,7 +74,7 @@ class _SetQuota(SinglePathOperation):
         if not inode.is_directory:
             raise ParentNotDirectoryError("only directories have quotas: check the path", path=str(self.path))
         if self.usage is not None and inode.moving != self.usage.token:
-            raise TreeMovingError("the tree changed while it was counted: repeat later", path=str(self.path))
+            raise DirectoryFrozenError("the tree changed while it was counted: repeat later", path=str(self.path))
         is_limited = self.names is not None or self.space is not None
         if is_limited and not inode.has_quota and self.usage is None:
             raise UncountedTreeError("the directory gets a quota: count it first", path=str(self.path))
@@ -111,7 +111,7 @@ class TreeUsageCounter:
         files = directories = size = space = 0
         with self.operations.database.snapshot() as reader:
             (chain,) = read_view(reader, self.operations.hints, ReadInode(path)).chains
-            top = get_readable_target(chain, caller)
+            top = get_reachable_target(chain, caller)
             below = walk_descendants(reader, path, top, caller.check_listing) if top.is_directory else ()
             for inode in chained([top], (found.inode for found in below)):
                 directories += inode.is_directory
@@ -133,7 +133,7 @@ class TreeUsageCounter:
         Raises:
             ParentNotDirectoryError: the path is a file.
             InvalidRequestError: a limit is out of range.
-            PathNotFoundError, PermissionDeniedError, TreeMovingError: see the message.
+            PathNotFoundError, PermissionDeniedError, DirectoryFrozenError: see the message.
 
         Crash: the directory may stay frozen for ten minutes; its quotas are the old ones or the new ones.
         """
@@ -159,7 +159,7 @@ class TreeUsageCounter:
 
         Raises:
             InvalidRequestError: the directory has no quota.
-            PathNotFoundError, PermissionDeniedError, TreeMovingError: see the message.
+            PathNotFoundError, PermissionDeniedError, DirectoryFrozenError: see the message.
 
         Crash: the directory may stay frozen for ten minutes; its counters are the old ones or the new ones.
         """
@@ -179,7 +179,7 @@ class TreeUsageCounter:
 
         Raises:
             PathNotFoundError, PermissionDeniedError: see the message.
-            TreeMovingError: another client has frozen it, or the count took too long.
+            DirectoryFrozenError: another client has frozen it, or the count took too long.
         """
         token = self.operations.environment.ids.token()
         until_ms = self.operations.now_ms() + FREEZE_MS
@@ -212,7 +212,7 @@ class TreeUsageCounter:
 
         def require_time_left(at: NsPath, directory: Inode) -> None:
             if self.operations.now_ms() >= until_ms:
-                raise TreeMovingError("the tree is too large to be counted in time: repeat later", path=str(path))
+                raise DirectoryFrozenError("the tree is too large to be counted in time: repeat later", path=str(path))
 
         for found in (
             walk_descendants(self.operations.database, path, root, require_time_left) if root.is_directory else ()

@@ -119,7 +119,7 @@ class View:
         """Whether the range of keys that the operation has asked for (`extra_range`) contains a record."""
         return bool(self.page)
 
-    def read_versions(self) -> dict[bytes, int]:
+    def collect_seen_versions(self) -> dict[bytes, int]:
         """Return the version of every record of the view by key, `ABSENT` for those that do not exist: the reads that a
         commit validates.
         """
@@ -133,7 +133,7 @@ class View:
         return None if entry is None else entry.value
 
 
-class RelatedGroup(Protocol):
+class OperationReads(Protocol):
     """Names the records that an operation reads: paper 004's semantic related group."""
 
     @property
@@ -218,7 +218,7 @@ class PathResolver:
         return ResolvedPath(path, inodes, (*above.keys, key))
 
 
-def read_view_from_cache(hints: InodeCache, group: RelatedGroup) -> View | None:
+def read_view_from_cache(hints: InodeCache, group: OperationReads) -> View | None:
     """Return the view of an operation from cached records alone, without a read of the database; None if too little is
     cached.
 
@@ -243,7 +243,7 @@ def read_view_from_cache(hints: InodeCache, group: RelatedGroup) -> View | None:
     return View(tuple(chains), entries, seen.keys() - entries.keys(), is_guess=True)
 
 
-def read_view(reader: Reader, hints: InodeCache, group: RelatedGroup, most: int = 1) -> View:
+def read_view(reader: Reader, hints: InodeCache, group: OperationReads, most: int = 1) -> View:
     """Read the records of an operation's group, and up to `most` records of its range, in as few reads as possible.
 
     Guarantee: everything in the view comes from one call of `reader`, thus from one snapshot.

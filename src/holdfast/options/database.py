@@ -8,7 +8,7 @@ from holdfast.errors import InvalidRequestError
 from holdfast.options.file_format import refuse_unknown_options
 from holdfast.options.values import Condition, parse_columns, parse_conditions
 from holdfast.records.tables import check_table_name
-from holdfast.stores.provider import GivenOptions, OptionSource, OptionSpec, number
+from holdfast.stores.provider import GivenOptions, OptionSource, OptionSpec, make_number_parser
 
 
 def _parse_database_url(text: str) -> str:
@@ -24,7 +24,7 @@ _SPECS = (
     OptionSpec("url", "url", _parse_database_url, secret=True),
     OptionSpec("table", "table", check_table_name),
     OptionSpec("rowColumn", "row_columns", parse_columns),
-    OptionSpec("partitions", "partitions", number(1, 10_000)),
+    OptionSpec("partitions", "partitions", make_number_parser(1, 10_000)),
     OptionSpec("filters", "conditions", parse_conditions),
 )
 

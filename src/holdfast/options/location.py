@@ -8,8 +8,15 @@ from dataclasses import dataclass
 from holdfast.commit import CommitContext, CommitSettings, get_committer, open_context
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.formats import FORMATS
-from holdfast.stores.provider import GivenOptions, OptionSource, StoreOptions, StoreProvider, fold_name, number
-from holdfast.stores.registry import BUILT_IN, providers_for, take_store_options
+from holdfast.stores.provider import (
+    GivenOptions,
+    OptionSource,
+    StoreOptions,
+    StoreProvider,
+    fold_name,
+    make_number_parser,
+)
+from holdfast.stores.registry import BUILT_IN, build_store_options, find_providers_for_options
 
 LOCATION_KEYS = ("path", "threads", *(spec.name for provider in BUILT_IN for spec in provider.specs))
 """Names of the options that `parse_location` takes, except those of stores from other packages."""
@@ -60,7 +67,7 @@ def collect_options(options: OptionSource, known: Sequence[str]) -> GivenOptions
     for provider in _find_providers(given):
         if provider not in BUILT_IN:
             _refuse_ambiguous_option_names(provider, known)
-        given.learn(spec.name for spec in provider.specs)
+        given.add_known_names(spec.name for spec in provider.specs)
     return given
 
 
@@ -77,7 +84,7 @@ def _refuse_ambiguous_option_names(provider: StoreProvider, known: Sequence[str]
 
 
 def _find_providers(given: GivenOptions) -> tuple[StoreProvider, ...]:
-    return providers_for(given.texts("path", "sharedDir", "reportDir"))
+    return find_providers_for_options(given.texts("path", "sharedDir", "reportDir"))
 
 
 def parse_location(given: GivenOptions) -> LocationOptions:
@@ -100,6 +107,6 @@ def parse_location(given: GivenOptions) -> LocationOptions:
 
     return LocationOptions(
         url=url,
-        store_options=take_store_options(_find_providers(given), given),
-        threads=given.take("threads", number(1, 256)) or 32,
+        store_options=build_store_options(_find_providers(given), given),
+        threads=given.take("threads", make_number_parser(1, 256)) or 32,
     )

@@ -10,13 +10,13 @@ from holdfast.formats import format_name
 from holdfast.options.file_format import FormatRequest
 from holdfast.options.location import LOCATION_KEYS, LocationOptions, collect_options, parse_location
 from holdfast.options.values import Condition, parse_columns, parse_conditions
-from holdfast.stores.provider import MIB, OptionSource, OptionSpec, one_of, size
+from holdfast.stores.provider import MIB, OptionSource, OptionSpec, make_size_parser, make_word_parser
 
 _SPECS = (
     OptionSpec("columns", "columns", parse_columns),
     OptionSpec("filters", "conditions", parse_conditions),
-    OptionSpec("splitSize", "split_size_bytes", size(1)),
-    OptionSpec("reader", "reader", one_of("auto", "native", "python")),
+    OptionSpec("splitSize", "split_size_bytes", make_size_parser(1)),
+    OptionSpec("reader", "reader", make_word_parser("auto", "native", "python")),
 )
 READ_KEYS = (*LOCATION_KEYS, "fileFormat", "partitionBy", *(spec.name for spec in _SPECS))
 """Names of the options that `parse_read_options` takes, except those of the file format."""

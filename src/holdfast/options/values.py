@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from holdfast.errors import MALFORMED, InvalidRequestError
-from holdfast.stores.provider import number
+from holdfast.stores.provider import make_number_parser
 
 
 def parse_record_limit(text: str) -> int | None:
     """Parse a number of rows; 0 means no limit, as in Spark."""
-    return number(0, 2**62)(text) or None
+    return make_number_parser(0, 2**62)(text) or None
 
 
 def parse_printable_name(text: str) -> str:

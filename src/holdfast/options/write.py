@@ -31,9 +31,9 @@ from holdfast.stores.provider import (
     OptionSource,
     OptionSpec,
     as_boolean,
-    number,
-    one_of,
-    size,
+    make_number_parser,
+    make_size_parser,
+    make_word_parser,
 )
 
 
@@ -43,8 +43,8 @@ def _option_names(specs: Sequence[OptionSpec]) -> tuple[str, ...]:
 
 # --- the commit -------------------------------------------------------------------------------------------------------
 _COMMIT = (
-    OptionSpec("partSize", "part_size_bytes", size(5 * MIB)),
-    OptionSpec("logRetention", "log_retention_entries", number(1, 100_000)),
+    OptionSpec("partSize", "part_size_bytes", make_size_parser(5 * MIB)),
+    OptionSpec("logRetention", "log_retention_entries", make_number_parser(1, 100_000)),
     OptionSpec("allowUnfenced", "allow_unfenced", as_boolean),
     OptionSpec("scratchDir", "scratch_dir", check_local_directory),
     OptionSpec("sharedDir", "shared_dir", check_shared_location),
@@ -69,7 +69,7 @@ _WRITE = (
     OptionSpec("committer", "committer", _parse_committer),
     OptionSpec("partitionBy", "partition_by", parse_columns),
     OptionSpec("maxRecordsPerFile", "max_records_per_file", parse_record_limit),
-    OptionSpec("targetFileSize", "target_file_size_bytes", size(1)),
+    OptionSpec("targetFileSize", "target_file_size_bytes", make_size_parser(1)),
     OptionSpec("writeId", "write_id", parse_printable_name),
     OptionSpec("writeToken", "token"),
     OptionSpec("mergeSchema", "merge_schema", as_boolean),
@@ -182,8 +182,8 @@ def _parse_batch_write_options(given: GivenOptions, overwrite: bool) -> WriteOpt
 
 
 def _parse_save_mode(given: GivenOptions, overwrite: bool, partition_by: tuple[str, ...]) -> SaveMode:
-    if_exists = given.take("ifExists", one_of("append", "fail", "ignore"))
-    scope = given.take("partitionOverwriteMode", one_of("static", "dynamic"))
+    if_exists = given.take("ifExists", make_word_parser("append", "fail", "ignore"))
+    scope = given.take("partitionOverwriteMode", make_word_parser("static", "dynamic"))
     if not overwrite:
         if scope == "dynamic":
             raise InvalidRequestError(

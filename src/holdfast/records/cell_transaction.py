@@ -42,7 +42,7 @@ T = TypeVar("T")
 _LARGEST_PAGE = 4096
 
 
-class ReadSet(Protocol):
+class TransactionReader(Protocol):
     """Reads records for a transaction, so that they are unchanged when it commits.
 
     The versions are kept and validated (`holdfast.transactions.transaction.Transaction`), or the records are locked.
@@ -82,7 +82,9 @@ class CellTransaction(CellReader):
         most_reads: how many records one unit of work may read.
     """
 
-    def __init__(self, read_set: ReadSet, tables: Callable[[str], Table], most_reads: int | None = None) -> None:
+    def __init__(
+        self, read_set: TransactionReader, tables: Callable[[str], Table], most_reads: int | None = None
+    ) -> None:
         self._read_set = read_set
         self._tables = tables
         self._most_reads = most_reads

@@ -190,7 +190,7 @@ def decode_cell_value(key: bytes, record: Record) -> Value:
         raise add_cell_to_error(error, key) from error  # a cell that is in order needs no decoded key
 
 
-def read_value(record: Record, row: Row, column: str) -> Value:
+def decode_known_cell_value(record: Record, row: Row, column: str) -> Value:
     """Decode the value of a cell of a row and column that are known already.
 
     Raises:
@@ -233,7 +233,7 @@ def add_cell_to_error(error: E, key: bytes | None = None) -> E:
 def decode_rows(table: Table, cells: Iterable[tuple[bytes, Record]]) -> Iterator[tuple[Row, dict[str, Value]]]:
     """Yield rows with their values by column, given the keys and records of cells in order; without deleted cells."""
     for row, columns in group_rows(table, cells):
-        yield row, {column: read_value(record, row, column) for column, record in columns.items()}
+        yield row, {column: decode_known_cell_value(record, row, column) for column, record in columns.items()}
 
 
 def group_rows(table: Table, cells: Iterable[tuple[bytes, Record]]) -> Iterator[tuple[Row, dict[str, Record]]]:

@@ -23,9 +23,9 @@ from holdfast.records.cells import (
     CellReader,
     add_cell_to_error,
     apply_writes,
+    decode_known_cell_value,
     decode_rows,
     parse_limit,
-    read_value,
     rows_range,
 )
 from holdfast.records.keys import (
@@ -454,7 +454,7 @@ class DatabaseSnapshot(CellReader):
             raise InvalidRequestError("the table keeps no history: create another one that does", table=table)
         first, last = history_range(cell_key(definition.id, row, column_bytes(column)))
         return [
-            (counter_in_key(key), read_value(record, row, column) if record.value else None)
+            (counter_in_key(key), decode_known_cell_value(record, row, column) if record.value else None)
             for key, record in read_records(self.reader, first, last)
         ]
 

@@ -127,7 +127,7 @@ class TableCache:
         self._database = database
         self._known = {} if known is None else known
 
-    def with_reader(self, reader: SnapshotReader) -> TableCache:
+    def share_with_reader(self, reader: SnapshotReader) -> TableCache:
         """Return a cache that shares these entries, and uses `reader` to read definitions that are not cached."""
         return TableCache(reader, self._known)
 

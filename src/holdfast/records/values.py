@@ -238,14 +238,14 @@ def parse_json(text: str) -> bool | list[Any] | dict[str, Any]:
 
 def _parse_exact_float(text: str) -> float:
     number = float(text)
-    if not math.isfinite(number) or not _is_equal(number, text):
+    if not math.isfinite(number) or not _is_float_equal_to_text(number, text):
         raise InvalidRequestError(
             "a number in JSON has more digits than a float keeps: round it, or write it as a text", number=text
         )
     return number
 
 
-def _is_equal(number: float, text: str) -> bool:
+def _is_float_equal_to_text(number: float, text: str) -> bool:
     """Check whether the shortest text of a float is the given number, perhaps with other zeros."""
     try:
         return Decimal(repr(number)) == Decimal(text)

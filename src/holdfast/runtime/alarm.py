@@ -62,7 +62,7 @@ class Alarm:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, signal.SIG_DFL if before is None else before)
 
-    def limit(self, duration_s: float, call: Callable[[], T]) -> T:
+    def run_with_time_limit(self, duration_s: float, call: Callable[[], T]) -> T:
         """Run `call` and return its result; raise `TimeIsUp` inside it once it has run for `duration_s` seconds, or at
         its end if it has caught the exception. Limited calls must not be nested. Without an alarm signal, as in threads
         other than the main one, there is no limit."""

@@ -73,12 +73,12 @@ class ThreadExecutor:
     def submit(self, work: Callable[[], object]) -> None:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="holdfast-background")
-        self._remove_finished_calls(2 * self._threads - 1)
+        self._wait_for_pending_calls(2 * self._threads - 1)
         self._pending.add(self._pool.submit(work))
 
     def drain(self) -> None:
         wait(self._pending)
-        self._remove_finished_calls(0)
+        self._wait_for_pending_calls(0)
 
     def close(self) -> None:
         if self._pool is not None:
@@ -86,7 +86,7 @@ class ThreadExecutor:
             self._pool = None
         self._pending.clear()
 
-    def _remove_finished_calls(self, allowed: int) -> None:
+    def _wait_for_pending_calls(self, allowed: int) -> None:
         while True:
             ended = {future for future in self._pending if future.done()}
             self._pending -= ended

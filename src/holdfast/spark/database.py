@@ -46,7 +46,7 @@ from holdfast.errors import ConflictError, InvalidRequestError
 from holdfast.options.database import DatabaseReadOptions
 from holdfast.records import Row, open_database
 from holdfast.records.batches import read_records
-from holdfast.records.cells import group_rows, read_value
+from holdfast.records.cells import decode_known_cell_value, group_rows
 from holdfast.records.database import DatabaseSnapshot
 from holdfast.records.keys import cells_range
 from holdfast.records.row_keys import prefix_range
@@ -118,7 +118,7 @@ class DatabaseReader(DataSourceReader):
         self._options = options
         self._fields = schema.fields
         self._schema = make_arrow_schema(schema)
-        self._row_parts = _map_row_columns(options, schema.names)
+        self._row_parts = _map_columns_to_row_name_parts(options, schema.names)
         find_cell_key_range(options, 0)
         for field in schema.fields:
             is_row = field.name in self._row_parts
@@ -194,7 +194,7 @@ class DatabaseReader(DataSourceReader):
         content = contents.get(field.name)
         if content is None:
             return None
-        value: Any = read_value(content, row, field.name)
+        value: Any = decode_known_cell_value(content, row, field.name)
         if hasattr(value, "dtype"):
             value = value.tolist() if value.ndim and value.dtype.kind in _ELEMENTS else None
         elif isinstance(field.dataType, StringType) and type(value) not in (str, bytes):
@@ -250,7 +250,7 @@ def _has_wrong_nulls(array: pa.Array, field: pa.Field) -> bool:
     return pa.types.is_list(array.type) and _has_wrong_nulls(array.flatten(), array.type.value_field)
 
 
-def _map_row_columns(options: DatabaseReadOptions, names: Sequence[str]) -> dict[str, int]:
+def _map_columns_to_row_name_parts(options: DatabaseReadOptions, names: Sequence[str]) -> dict[str, int]:
     """Return those of a schema's columns that hold names of rows, each with its part of the name."""
     wanted = {name.lower(): at for at, name in enumerate(options.row_columns)}
     return {name: wanted[name.lower()] for name in names if name.lower() in wanted}
@@ -307,7 +307,9 @@ def infer_schema(options: DatabaseReadOptions) -> StructType:
         for row, contents in _sample_rows(snapshot, table, *find_cell_key_range(options, table.id)):
             shapes.add(tuple(map(type, row)) if isinstance(row, tuple) else (type(row),))
             for column, content in contents.items():
-                kinds[column] = _merge_value_type(kinds.get(column), read_value(content, row, column), column)
+                kinds[column] = _merge_value_type(
+                    kinds.get(column), decode_known_cell_value(content, row, column), column
+                )
     if len(shapes) != 1:
         raise InvalidRequestError(
             f"there are no rows, or rows whose names have different types: {_PASS}, or read some rows with filters",

@@ -15,7 +15,7 @@ from holdfast.formats.lines import codec_of_name
 from holdfast.options.file_format import FormatRequest
 from holdfast.options.read import READ_KEYS, ReadOptions
 from holdfast.table.contract import TableRecord, decode_table
-from holdfast.table.reader import ReadSettings, find_first_nonempty
+from holdfast.table.reader import ReadSettings, find_first_nonempty_or_first
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class DestinationFormat:
         choice = cls(name, strings)
         parsed = choice.parse_options_for("")
         if table is not None and table.file_format == name:
-            _require_recorded_options(table.reader_options, get_format(name).reader_options(parsed))
+            _require_options_as_recorded(table.reader_options, get_format(name).reader_options(parsed))
         return choice
 
     def settings(self, path: str, split_bytes: int) -> ReadSettings:
@@ -104,7 +104,7 @@ def _require_typed_files(file_format: FileFormat[Any], table: TableRecord | None
             )
 
 
-def _require_recorded_options(recorded: Mapping[str, str], given: Mapping[str, str]) -> None:
+def _require_options_as_recorded(recorded: Mapping[str, str], given: Mapping[str, str]) -> None:
     """Refuse options that differ from those with which the files were written: the read would return other rows."""
     for name, value in recorded.items():
         if given.get(name, value) != value:
@@ -117,7 +117,7 @@ def _require_recorded_options(recorded: Mapping[str, str], given: Mapping[str, s
 
 
 def _detect_snapshot_format(snapshot: Snapshot) -> str:
-    first = find_first_nonempty(snapshot.files)
+    first = find_first_nonempty_or_first(snapshot.files)
     assert first is not None  # without files and without a table, the read was refused before
     known = format_of_path(first.path)
     if known is not None:

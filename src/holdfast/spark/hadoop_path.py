@@ -55,12 +55,12 @@ def find_hadoop_path(
     try:
         if hadoop.fail_fast is not None:
             with _open_impatient_filesystem(spark, jvm, path, hadoop.fail_fast(location.root)) as file_system:
-                found = _is_same_log_entry(jvm, file_system, path, ctx, head)
+                found = _does_hadoop_see_same_log_entry(jvm, file_system, path, ctx, head)
             if not found:
                 return None, "Spark's file system does not see the destination"
         # Check again with the file system that Spark will use: the one that it created first, maybe with other keys.
         file_system = jvm.org.apache.hadoop.fs.Path(path).getFileSystem(settings)
-        if not _is_same_log_entry(jvm, file_system, path, ctx, head):
+        if not _does_hadoop_see_same_log_entry(jvm, file_system, path, ctx, head):
             return None, "Spark's file system does not see the destination"
     except (Py4JError, PySparkException) as error:
         _log.debug("Spark cannot open %s", path, exc_info=error)
@@ -87,7 +87,7 @@ def _open_impatient_filesystem(spark: SparkSession, jvm: Any, path: str, fail_fa
         file_system.close()
 
 
-def _is_same_log_entry(jvm: Any, file_system: Any, path: str, ctx: CommitContext, head: int) -> bool:
+def _does_hadoop_see_same_log_entry(jvm: Any, file_system: Any, path: str, ctx: CommitContext, head: int) -> bool:
     entry = log_entry_path(head)
     try:
         stream = file_system.open(jvm.org.apache.hadoop.fs.Path(f"{path}/{entry}"))

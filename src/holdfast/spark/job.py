@@ -30,8 +30,13 @@ from holdfast.options.keywords import (
 )
 from holdfast.options.write import JobOptions, parse_job_options
 from holdfast.spark.failures import unwrap_task_errors
-from holdfast.spark.session import is_classic_session, require_dataframe, require_reachable_path, require_session
-from holdfast.spark.table_job import warn_of_unfinished_job
+from holdfast.spark.session import (
+    is_classic_session,
+    refuse_relative_path_over_connect,
+    require_dataframe,
+    require_session,
+)
+from holdfast.spark.table_job import warn_if_committed_job_has_work_left
 from holdfast.spark.task import RUNS, TaskFunction
 from holdfast.spark.write import JobResult
 from holdfast.table.foreign import refuse_foreign_write
@@ -79,7 +84,7 @@ def job(
         *options_from_values(options),
     ]
     parsed = parse_job_options(make_option_paths_absolute(given) if is_classic_session(spark) else given)
-    require_reachable_path(spark, parsed.store.url)
+    refuse_relative_path_over_connect(spark, parsed.store.url)
     return Job(parsed, chosen)
 
 
@@ -184,7 +189,7 @@ class Job:
             raise InvalidRequestError("nothing has run, nothing is committed: call job.run in the block", url=ctx.url)
         tasks = {commit.task for commit in self._commits}
         outcome = self._committer.commit_job(ctx, record, self._commits, tasks)
-        warn_of_unfinished_job(outcome)
+        warn_if_committed_job_has_work_left(outcome)
         self._result = JobResult.of(self._options.store.url, outcome)
 
     def _abort(self, ctx: CommitContext, record: JobRecord) -> None:
@@ -196,7 +201,7 @@ class Job:
             return
         if outcome.committed:
             _log.warning("the job was committed before the error; its files are visible: job=%s", record.job)
-        warn_of_unfinished_job(outcome)
+        warn_if_committed_job_has_work_left(outcome)
 
     @property
     def _committer(self) -> Committer:

@@ -28,7 +28,7 @@ from holdfast.spark.hadoop_path import find_hadoop_path
 from holdfast.spark.reader import nothing_to_read_error, select_columns
 from holdfast.spark.types import make_table_spark_schema
 from holdfast.table.contract import TableRecord, decode_table
-from holdfast.table.existing import compute_fingerprint
+from holdfast.table.existing import foreign_fingerprint
 from holdfast.table.foreign import refuse_foreign_read
 
 _ATTEMPTS = 20
@@ -154,7 +154,7 @@ def mismatch_reason(frame: DataFrame, ctx: CommitContext, table: TableRecord) ->
     if not _has_foreign_files(frame):
         return ""
     # They may still be those that were inspected before Holdfast's first append.
-    is_known = table.adopted != "" and table.adopted == compute_fingerprint(iter_visible(ctx.store, ctx.prefix))
+    is_known = table.adopted != "" and table.adopted == foreign_fingerprint(iter_visible(ctx.store, ctx.prefix))
     return "" if is_known else _OTHERS
 
 

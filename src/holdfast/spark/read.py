@@ -22,7 +22,12 @@ from holdfast.runtime import ThreadRunner
 from holdfast.spark.failures import unwrap_task_errors
 from holdfast.spark.native import make_native_dataframe
 from holdfast.spark.reader import HoldfastReader, infer_schema
-from holdfast.spark.session import is_classic_session, register_during_call, require_reachable_path, require_session
+from holdfast.spark.session import (
+    is_classic_session,
+    refuse_relative_path_over_connect,
+    register_during_call,
+    require_session,
+)
 from holdfast.stores.provider import GivenOption
 
 
@@ -82,7 +87,7 @@ def parse_for_session(spark: SparkSession, given: list[GivenOption]) -> tuple[Re
     if is_classic_session(spark):
         given = make_option_paths_absolute(given)
     parsed = parse_read_options(given)
-    require_reachable_path(spark, parsed.store.url)
+    refuse_relative_path_over_connect(spark, parsed.store.url)
     return parsed, as_spark_options(given)
 
 

@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from holdfast.commit import CommitContext, Snapshot, VisibleFile, read_snapshot
-from holdfast.commit.nested_destinations import refuse_inside_destination
+from holdfast.commit.nested_destinations import refuse_read_inside_destination
 from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError
 from holdfast.formats import get_format
 from holdfast.options.read import ReadOptions
@@ -24,7 +24,14 @@ from holdfast.table.contract import decode_table, require_columns
 from holdfast.table.files import file_opener
 from holdfast.table.foreign import refuse_foreign_read
 from holdfast.table.partition import parse_partition_path
-from holdfast.table.reader import ReadSplit, TableSchema, find_first_nonempty, plan_splits, read_schema, read_splits
+from holdfast.table.reader import (
+    ReadSplit,
+    TableSchema,
+    find_first_nonempty_or_first,
+    plan_splits,
+    read_schema,
+    read_splits,
+)
 from holdfast.wording import suggest_nearest
 
 _MIB = 1024 * 1024
@@ -92,7 +99,7 @@ def _require_snapshot(ctx: CommitContext) -> Snapshot:
     if not snapshot.files and snapshot.table is None:
         raise nothing_to_read_error(ctx)
     if not snapshot.head:
-        refuse_inside_destination(ctx)
+        refuse_read_inside_destination(ctx)
     return snapshot
 
 
@@ -118,7 +125,7 @@ def _read_whole_schema(ctx: CommitContext, options: ReadOptions, snapshot: Snaps
     if snapshot.table is not None:
         return make_table_spark_schema(decode_table(snapshot.table))
     files = snapshot.files
-    first = find_first_nonempty(files)
+    first = find_first_nonempty_or_first(files)
     path = "" if first is None else first.path
     table = read_schema(
         files,
@@ -169,10 +176,12 @@ class HoldfastReader(DataSourceReader):
                 total = sum(file.size_bytes + _OPEN_COST_BYTES for file in files)
                 goal = min(self._options.split_size_bytes, max(total // _WANTED_TASKS, _LEAST_TASK_BYTES))
                 splits = self._plan_splits(ctx, files, choice, directories, goal)
-                whole = self._find_all_columns(ctx, choice, snapshot) if files else None
+                whole = self._find_columns_by_position(ctx, choice, snapshot) if files else None
             return [SplitGroup(group, choice, directories, whole) for group in _pack_splits(splits, goal)]
 
-    def _find_all_columns(self, ctx: CommitContext, choice: DestinationFormat, snapshot: Snapshot) -> pa.Schema | None:
+    def _find_columns_by_position(
+        self, ctx: CommitContext, choice: DestinationFormat, snapshot: Snapshot
+    ) -> pa.Schema | None:
         """Return all columns, in the table's order, if files may identify columns by position; if not, None.
 
         Columns that Spark requests have the requested types. If there is no log and no choice of columns, Spark
@@ -194,7 +203,7 @@ class HoldfastReader(DataSourceReader):
         split_bytes: int,
     ) -> list[tuple[ReadSplit, int]]:
         """Return the splits with their sizes. Large files are opened concurrently, to divide them."""
-        table = _add_partition_columns(self._schema, directories)
+        table = _make_schema_with_partitions(self._schema, directories)
         chunks = [files[start : start + _PLAN_CHUNK] for start in range(0, len(files), _PLAN_CHUNK)]
 
         def plan_files(chunk: Sequence[VisibleFile]) -> list[tuple[ReadSplit, int]]:
@@ -209,7 +218,7 @@ class HoldfastReader(DataSourceReader):
         """Yield the rows of one partition, in batches that have exactly the schema that Spark expects."""
         if not isinstance(partition, SplitGroup):
             return  # PySpark's placeholder if there is nothing to read
-        table = _add_partition_columns(partition.whole or self._schema, partition.directories)
+        table = _make_schema_with_partitions(partition.whole or self._schema, partition.directories)
         with errors_without_traceback():
             with self._options.store.open() as ctx:
                 settings_of = partition.choice.make_settings_by_path(self._options.split_size_bytes)
@@ -219,7 +228,7 @@ class HoldfastReader(DataSourceReader):
                     yield _apply_spark_schema(batch, self._schema)
 
 
-def _add_partition_columns(schema: pa.Schema, directories: Sequence[str]) -> TableSchema:
+def _make_schema_with_partitions(schema: pa.Schema, directories: Sequence[str]) -> TableSchema:
     """Return the requested columns, and all partition columns in the files' paths, even those not requested."""
     folded = {name.lower(): name for name in schema.names}
     fields = list(schema)

@@ -51,7 +51,7 @@ def require_dataframe(df: object) -> None:
         )
 
 
-def require_reachable_path(spark: object, url: str) -> None:
+def refuse_relative_path_over_connect(spark: object, url: str) -> None:
     """Refuse a relative path over Spark Connect, because the server would resolve it to another directory.
 
     Raises:

@@ -24,7 +24,7 @@ from holdfast.commit.writes import TOKEN
 from holdfast.errors import ConflictError, InvalidRequestError
 from holdfast.formats import get_format
 from holdfast.options.write import WriteOptions
-from holdfast.table.contract import TableRecord, decode_table, merge_table
+from holdfast.table.contract import TableRecord, decode_table, merge_append
 from holdfast.table.foreign import refuse_foreign_write
 from holdfast.versioned_log import LogView
 
@@ -124,14 +124,14 @@ class TableJob:
             if known is not None:
                 job = self._adapt_to_table(known)
         if not self._keeps_a_log:
-            self._require_unchanged(ctx, table)
+            self._refuse_unrecordable_table_change(ctx, table)
         return job
 
     @property
     def _keeps_a_log(self) -> bool:
         return get_committer(self.options.committer).keeps_log
 
-    def _require_unchanged(self, ctx: CommitContext, table: Mapping[str, object] | None) -> None:
+    def _refuse_unrecordable_table_change(self, ctx: CommitContext, table: Mapping[str, object] | None) -> None:
         """Refuse to change a table that a log describes with a committer that cannot record the change.
 
         Raises:
@@ -141,7 +141,7 @@ class TableJob:
             return
         known = decode_table(table)
         try:
-            same = merge_table(known, self.written, merge=self.options.merge_schema) == known
+            same = merge_append(known, self.written, merge=self.options.merge_schema) == known
         except InvalidRequestError:
             same = False
         if not same:
@@ -162,7 +162,7 @@ class TableJob:
         return infer_existing_table(ctx, self.written, self.columns, self.options.format.options, limit=limit)
 
     def _adapt_to_table(self, known: TableRecord) -> TableJob:
-        after = merge_table(known, self.written, merge=self.options.merge_schema)
+        after = merge_append(known, self.written, merge=self.options.merge_schema)
         names = {str(one["name"]).lower() for one in self.written.fields}
         by_position = get_format(known.file_format).by_position
         partition_by = set(after.partition_by)
@@ -171,16 +171,16 @@ class TableJob:
             for one in after.fields
             if str(one["name"]).lower() in names or (by_position and one["name"] not in partition_by)
         ]
-        job = self.with_written_table(replace(after, fields=fields))
+        job = self.with_table_used_by_tasks(replace(after, fields=fields))
         _make_write_settings(job.options).check_schema(job.columns)
         return job
 
-    def with_written_table(self, written: TableRecord) -> TableJob:
+    def with_table_used_by_tasks(self, written: TableRecord) -> TableJob:
         """Return this job with the description of the table that its tasks used, which may be out of date."""
         options = replace(self.options, partition_by=written.partition_by)
         return replace(self, options=options, written=written, rows="")
 
-    def update_table(
+    def describe_table_after_commit(
         self, ctx: CommitContext, job: JobRecord, table: Mapping[str, object] | None
     ) -> Mapping[str, object] | None:
         """Return the table's description after the job's commit; see `holdfast.commit.context.Contract`.
@@ -200,7 +200,7 @@ class TableJob:
             ) from error
         if known is None:
             return self.written.encode()
-        return merge_table(known, self.written, merge=self.options.merge_schema, written=True).encode()
+        return merge_append(known, self.written, merge=self.options.merge_schema, written=True).encode()
 
     # --- tasks --------------------------------------------------------------------------------------------------------
     def write_rows(self, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> None:
@@ -230,7 +230,7 @@ class TableJob:
             outcome = get_committer(self.options.committer).abort_job(ctx, job)
         if outcome.committed:
             _log.warning("the job was committed before its driver failed; its data is visible: job=%s", job.job)
-        warn_of_unfinished_job(outcome)
+        warn_if_committed_job_has_work_left(outcome)
 
     @contextlib.contextmanager
     def open_destination(self) -> Iterator[CommitContext]:
@@ -238,11 +238,13 @@ class TableJob:
         options = self.options
         with options.store.open(options.settings, committer=options.committer) as ctx:
             yield replace(
-                ctx, contract=self.update_table, partition=functools.cache(self._normalize_partition_directory)
+                ctx,
+                contract=self.describe_table_after_commit,
+                partition=functools.cache(self._normalize_partition_directory),
             )
 
 
-def warn_of_unfinished_job(outcome: JobOutcome) -> None:
+def warn_if_committed_job_has_work_left(outcome: JobOutcome) -> None:
     """Log a warning if a committed job has work left, such as files that are not published yet."""
     if not outcome.finished:
         _log.warning(outcome.pending_reason)

@@ -103,7 +103,7 @@ class TaskFile(SequentialFile, io.BufferedIOBase):
         elif not self.closed:
             self.discard()
         elif self._closed_during is error:
-            self._attempt.fail(
+            self._attempt.make_commit_fail(
                 InvalidRequestError(
                     "an exception closed a file instead of discarding it, so it is incomplete: open text files with "
                     "task.open(path, 'w'), or do not catch the exception",

@@ -26,7 +26,12 @@ from holdfast.options.keywords import (
 from holdfast.options.write import WriteOptions, WriteRequest, parse_write_request
 from holdfast.runtime import SystemIds
 from holdfast.spark.failures import find_holdfast_error
-from holdfast.spark.session import is_classic_session, register_during_call, require_dataframe, require_reachable_path
+from holdfast.spark.session import (
+    is_classic_session,
+    refuse_relative_path_over_connect,
+    register_during_call,
+    require_dataframe,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -93,7 +98,7 @@ def run_write(df: DataFrame, request: WriteRequest) -> JobResult:
         HoldfastError: see `write`.
     """
     options = request.options
-    require_reachable_path(df.sparkSession, options.store.url)
+    refuse_relative_path_over_connect(df.sparkSession, options.store.url)
     _refuse_dynamic_overwrite_setting(df, request)
     earlier = _find_earlier(options)
     if earlier is not None:
@@ -103,7 +108,7 @@ def run_write(df: DataFrame, request: WriteRequest) -> JobResult:
             writer = df.write.format("holdfast").mode("overwrite" if request.overwrite else "append")
             writer.options(**request.strings).save()
     except (PySparkException, Py4JError) as error:  # Py4JError: a Python process of Spark's died
-        return _find_committed_result(error, options)
+        return _find_result_despite_spark_error(error, options)
     return _find_result(options, succeeded=True)
 
 
@@ -120,7 +125,7 @@ def _find_earlier(options: WriteOptions) -> JobResult | None:
     return None if found is None else JobResult.of(options.store.url, found)
 
 
-def _find_committed_result(error: Exception, options: WriteOptions) -> JobResult:
+def _find_result_despite_spark_error(error: Exception, options: WriteOptions) -> JobResult:
     """Return the committed job, if there is one.
 
     Spark reports a failure even if a process died after the commit.

@@ -24,11 +24,11 @@ from pyspark.sql.types import StructType
 from holdfast.commit import TWO_PHASE, JobRecord, SaveMode, StreamBatch, get_committer, require_fit
 from holdfast.commit.two_phase.decision_log import find_job_by_write_id, read_log
 from holdfast.commit.two_phase.streams import announce_stream_batch, plan_batch, roll_forward_decisions
-from holdfast.commit.writes import WriteJobIds, refuse_running_write
+from holdfast.commit.writes import WriteJobIdSource, refuse_running_write
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.options.write import StreamOptions, WriteOptions
 from holdfast.spark.failures import errors_without_traceback, refuse_save_as_table
-from holdfast.spark.table_job import TableJob, TaskReport, warn_of_unfinished_job
+from holdfast.spark.table_job import TableJob, TaskReport, warn_if_committed_job_has_work_left
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,7 +68,7 @@ class HoldfastWriter(DataSourceArrowWriter):
                 refuse_running_write(ctx, options.write_id)
             self._table = table.fit_to_table(ctx, view)
             committer = get_committer(options.committer)
-            named = ctx.with_environment(ids=WriteJobIds(options.token, ctx.ids))
+            named = ctx.with_environment(ids=WriteJobIdSource(options.token, ctx.ids))
             require_fit(committer, ctx, options.mode)
             self._job = committer.setup_job(named, options.mode, self._table.details)
 
@@ -100,7 +100,7 @@ class HoldfastWriter(DataSourceArrowWriter):
             commits = [message.commit if isinstance(message, TaskReport) else None for message in messages]
             with self._table.open_destination() as ctx:
                 committer = get_committer(self._table.options.committer)
-                warn_of_unfinished_job(committer.commit_job(ctx, self._job, commits, len(messages)))
+                warn_if_committed_job_has_work_left(committer.commit_job(ctx, self._job, commits, len(messages)))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Abort the job, unless it is committed.
@@ -190,7 +190,7 @@ class HoldfastStreamWriter(DataSourceStreamArrowWriter):
             jobs = _distinct_jobs(reports)
             written = next((report.written for report in reports if report.written is not None), None)
             with (
-                self._table if written is None else self._table.with_written_table(written)
+                self._table if written is None else self._table.with_table_used_by_tasks(written)
             ).open_destination() as ctx:
                 if not jobs:
                     roll_forward_decisions(ctx)
@@ -204,7 +204,7 @@ class HoldfastStreamWriter(DataSourceStreamArrowWriter):
                 outcome = TWO_PHASE.commit_job(ctx, jobs[0], commits, tasks)
             if not outcome.committed:
                 _log.info("the batch is already committed, this attempt's output is discarded: batch=%s", batchId)
-            warn_of_unfinished_job(outcome)
+            warn_if_committed_job_has_work_left(outcome)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Abort this attempt at the batch, unless it is committed. Spark may write the batch again.

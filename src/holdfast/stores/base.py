@@ -87,7 +87,7 @@ class Capabilities:
         consistent_listing: whether a listing contains every object that was written before it began, and none that was
             deleted before. True of S3 since December 2020; required by committers that find their files by listing.
         lists_uploads: whether pending uploads are listed by directory, as `iter_uploads` requests them. MinIO lists
-            them by whole keys only. If this is unknown, `stores.probe.find_upload_listing` tests it.
+            them by whole keys only. If this is unknown, `stores.probe.find_upload_listing_support` tests it.
         transactions: whether the store is a `TransactionalStore`. Such a store is also a `MultipartStore` and honors
             conditional puts.
         server: identifies the server and the bucket, so that handles in the same process can share probe results; empty
@@ -209,7 +209,7 @@ def keys_of(changes: Iterable[Change]) -> tuple[str, ...]:
     return tuple(change.key for change in changes)
 
 
-def sent_bytes(changes: Iterable[Change]) -> int:
+def sum_put_bytes(changes: Iterable[Change]) -> int:
     """Return the total size of the objects that the changes put, in bytes."""
     return sum(len(change.data) for change in changes if isinstance(change, Put))
 

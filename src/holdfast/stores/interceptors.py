@@ -29,7 +29,7 @@ from holdfast.stores.base import (
     Require,
     WritableFile,
     keys_of,
-    sent_bytes,
+    sum_put_bytes,
 )
 
 T = TypeVar("T")
@@ -134,7 +134,7 @@ def _describe_copy(source: ObjectInfo, target: str) -> StoreCall:
 
 def _describe_apply_call(changes: Sequence[Change]) -> StoreCall:
     keys = keys_of(changes)
-    return StoreCall(StoreOperation.APPLY, keys[0] if keys else "", sent_bytes(changes), keys=keys)
+    return StoreCall(StoreOperation.APPLY, keys[0] if keys else "", sum_put_bytes(changes), keys=keys)
 
 
 _CALLS: Mapping[str, Callable[..., StoreCall]] = {

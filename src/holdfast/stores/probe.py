@@ -2,7 +2,7 @@
 
 Worked composition::
 
-    if find_upload_listing(store, "table/_holdfast/") is not UploadListing.BY_DIRECTORY:
+    if find_upload_listing_mode(store, "table/_holdfast/") is not UploadListingMode.BY_DIRECTORY:
         ...  # rely on the job's own records, and report that
 
 Results are cached by `Capabilities.server` for the life of the process.
@@ -18,7 +18,7 @@ from holdfast.runtime import Ids
 from holdfast.stores.base import Create, MultipartStore, ObjectStore, Support, iter_uploads, iter_uploads_of, multipart
 
 
-class UploadListing(enum.Enum):
+class UploadListingMode(enum.Enum):
     """How a store lists pending uploads."""
 
     BY_DIRECTORY = "by directory"
@@ -29,11 +29,11 @@ class UploadListing(enum.Enum):
     """Neither works; the caller needs its own records of uploads, or the store has no uploads."""
 
 
-_found: dict[str, UploadListing] = {}  # by server: a process probes each server once
+_found: dict[str, UploadListingMode] = {}  # by server: a process probes each server once
 _lock = threading.Lock()
 
 
-def find_upload_listing(store: ObjectStore, below: str) -> UploadListing:
+def find_upload_listing_mode(store: ObjectStore, below: str) -> UploadListingMode:
     """Return how the store lists pending uploads, according to its capabilities, the cache or a probe.
 
     Guarantee: makes no request if the capabilities contain the answer, or if this process has probed the server before.
@@ -52,39 +52,39 @@ def find_upload_listing(store: ObjectStore, below: str) -> UploadListing:
     """
     capabilities = store.capabilities
     if capabilities.multipart is None or capabilities.lists_uploads is Support.NO:
-        return UploadListing.NOT_AT_ALL
+        return UploadListingMode.NOT_AT_ALL
     if capabilities.lists_uploads is Support.YES:
-        return UploadListing.BY_DIRECTORY
+        return UploadListingMode.BY_DIRECTORY
     with _lock:
         known = _found.get(capabilities.server)
     if known is None:
-        known = _try_upload_listing(multipart(store), probe_upload_key(below))
+        known = _try_upload_listing(multipart(store), make_probe_upload_key(below))
         if capabilities.server:
             with _lock:
                 _found[capabilities.server] = known
     return known
 
 
-def probe_upload_key(below: str) -> str:
-    """Return the key at which `find_upload_listing` starts its upload: always the same, so that leftovers are found."""
+def make_probe_upload_key(below: str) -> str:
+    """Return the key of the upload of `find_upload_listing_mode`: always the same, so that leftovers are found."""
     return f"{below}probe/upload"
 
 
-def _try_upload_listing(store: MultipartStore, key: str) -> UploadListing:
+def _try_upload_listing(store: MultipartStore, key: str) -> UploadListingMode:
     upload_id = store.create_upload(key)
     try:
         # The directory contains only probes of other processes, alive or dead.
         if any(found.upload_id == upload_id for found in iter_uploads(store, key.removesuffix("upload"))):
-            return UploadListing.BY_DIRECTORY
+            return UploadListingMode.BY_DIRECTORY
         if any(found.upload_id == upload_id for found in iter_uploads_of(store, key)):
-            return UploadListing.BY_KEY
+            return UploadListingMode.BY_KEY
     except AccessDeniedError:
         raise  # unrelated to what the server supports
     except (UnsupportedError, InvalidRequestError):
         pass  # rejected; servers choose different codes
     finally:
         store.abort_upload(key, upload_id)
-    return UploadListing.NOT_AT_ALL
+    return UploadListingMode.NOT_AT_ALL
 
 
 def store_heeds_conditions(store: ObjectStore, below: str, ids: Ids) -> bool:

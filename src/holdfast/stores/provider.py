@@ -224,7 +224,7 @@ class GivenOptions:
         """The options that are not in `known`, by lower-case name: options of the file format, or mistakes."""
         return {one.name: one.text for one in self.unknown}
 
-    def learn(self, names: Iterable[str]) -> None:
+    def add_known_names(self, names: Iterable[str]) -> None:
         """Add names of options that are valid because of the value of another option."""
         self.known = tuple(dict.fromkeys((*self.known, *names)))
 
@@ -279,7 +279,7 @@ _SIZE = re.compile(r"(\d+)\s*([kmgt]?)(?:i?b)?")
 _UNITS = {"": 1, "k": 1024, "m": MIB, "g": 1024 * MIB, "t": 1024 * 1024 * MIB}
 
 
-def choice(choices: Mapping[str, T]) -> Callable[[str], T]:
+def make_choice_parser(choices: Mapping[str, T]) -> Callable[[str], T]:
     """Return a parser that accepts the words in `choices`, in any case, and returns the value of the given word."""
 
     def parse_choice(text: str) -> T:
@@ -291,9 +291,9 @@ def choice(choices: Mapping[str, T]) -> Callable[[str], T]:
     return parse_choice
 
 
-def one_of(*words: str) -> Callable[[str], str]:
+def make_word_parser(*words: str) -> Callable[[str], str]:
     """Return a parser that accepts one of `words`, in any case, and returns that word."""
-    return choice({word: word for word in words})
+    return make_choice_parser({word: word for word in words})
 
 
 def as_boolean(text: str) -> bool:
@@ -304,7 +304,7 @@ def as_boolean(text: str) -> bool:
     return word == "true"
 
 
-def number(least: int, most: int) -> Callable[[str], int]:
+def make_number_parser(least: int, most: int) -> Callable[[str], int]:
     """Return a parser that accepts whole numbers from `least` to `most`, both included."""
 
     def parse_number(text: str) -> int:
@@ -316,7 +316,7 @@ def number(least: int, most: int) -> Callable[[str], int]:
     return parse_number
 
 
-def size(least: int) -> Callable[[str], int]:
+def make_size_parser(least: int) -> Callable[[str], int]:
     """Return a parser for sizes from `least` bytes on, with or without a unit: ``134217728``, ``128m``, ``1 GiB``."""
 
     def parse_size(text: str) -> int:

@@ -184,7 +184,7 @@ def _unknown_scheme_error(scheme: str) -> InvalidRequestError:
     return InvalidRequestError(f"no store has this url scheme: use {hint}", scheme=scheme, known=", ".join(known))
 
 
-def providers_for(urls: Iterable[str]) -> tuple[StoreProvider, ...]:
+def find_providers_for_options(urls: Iterable[str]) -> tuple[StoreProvider, ...]:
     """Return the providers whose options a call accepts: the built-in providers and those of the call's URLs.
 
     One call can use several stores: one for its destination, one for a shared directory, and one for reports.
@@ -196,7 +196,7 @@ def providers_for(urls: Iterable[str]) -> tuple[StoreProvider, ...]:
     found = [find_provider(scheme) for scheme in map(scheme_of, urls) if scheme]
     if any(one.inner_options for one in found):
         found += installed_providers()  # which store is inside is known when it is opened
-    return _add_built_in(found)
+    return _prepend_built_in_providers(found)
 
 
 def installed_providers() -> tuple[StoreProvider, ...]:
@@ -207,10 +207,10 @@ def installed_providers() -> tuple[StoreProvider, ...]:
             with contextlib.suppress(UnsupportedError):  # opening one of its URLs reports the reason
                 yield find_provider(scheme)
 
-    return _add_built_in(iter_loaded())
+    return _prepend_built_in_providers(iter_loaded())
 
 
-def _add_built_in(others: Iterable[StoreProvider]) -> tuple[StoreProvider, ...]:
+def _prepend_built_in_providers(others: Iterable[StoreProvider]) -> tuple[StoreProvider, ...]:
     return tuple(dict.fromkeys((*BUILT_IN, *others)))
 
 
@@ -245,7 +245,7 @@ def shared_options(provider: StoreProvider, given: OptionSource) -> dict[str, st
     return {name: text for name in names for text in found.texts(name)}
 
 
-def add_shared_options(
+def fill_in_shared_options(
     provider: StoreProvider, given: Iterable[StoreOptions], shared: Mapping[str, str]
 ) -> tuple[StoreOptions, ...]:
     """Add the values that all clients of a store share to a caller's store options, where the caller has set none.
@@ -272,7 +272,7 @@ def add_shared_options(
     return (*(one for one in given if type(one) is not provider.options), replace(own, **fresh))
 
 
-def take_store_options(providers: Iterable[StoreProvider], given: GivenOptions) -> tuple[StoreOptions, ...]:
+def build_store_options(providers: Iterable[StoreProvider], given: GivenOptions) -> tuple[StoreOptions, ...]:
     """Build the options of each provider for which at least one option was given.
 
     Raises:
@@ -299,7 +299,7 @@ def parse_store_options(
     for one in given.unknown:
         shown = [spec.name for spec in specs if not spec.secret] or given.known
         raise InvalidRequestError(f"unknown store option: {suggest_nearest(one.name, shown)}", option=one.spelled)
-    return take_store_options(providers, given)
+    return build_store_options(providers, given)
 
 
 def list_secret_option_names(providers: Iterable[StoreProvider] = BUILT_IN) -> frozenset[str]:

@@ -127,7 +127,7 @@ def _require_valid_type(kind: Any) -> None:
         _require_valid_type(kind[name])
 
 
-def merge_table(known: TableRecord, given: TableRecord, *, merge: bool, written: bool = False) -> TableRecord:
+def merge_append(known: TableRecord, given: TableRecord, *, merge: bool, written: bool = False) -> TableRecord:
     """Check that rows can be added to a table, and return the record of the resulting table.
 
     Args:

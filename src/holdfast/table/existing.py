@@ -24,7 +24,7 @@ from holdfast.commit.layout import iter_visible
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import FORMATS, FileFormat, FormatOptions, format_of_bytes, format_of_path, get_format
 from holdfast.formats.columns.arrow_types import is_binary, is_list, is_string
-from holdfast.formats.columns.conversion import map_child_fields
+from holdfast.formats.columns.conversion import transform_child_fields
 from holdfast.formats.columns.types import check_unique_names
 from holdfast.formats.schema_json import arrow_schema_from_json, arrow_schema_to_json
 from holdfast.stores.base import ObjectInfo
@@ -75,7 +75,7 @@ def _stored_field(field: pa.Field) -> pa.Field:
     elif is_list(kind):
         kind = pa.list_(_stored_field(kind.value_field.with_name("element")))
     else:
-        kind = map_child_fields(kind, _stored_field)
+        kind = transform_child_fields(kind, _stored_field)
     return pa.field(field.name, kind, True)
 
 
@@ -88,7 +88,7 @@ class FileSetFingerprint:
     def __init__(self) -> None:
         self._sum = 0
 
-    def passing(self, files: Iterable[tuple[str, ObjectInfo]]) -> Iterator[tuple[str, ObjectInfo]]:
+    def iter_and_add_files(self, files: Iterable[tuple[str, ObjectInfo]]) -> Iterator[tuple[str, ObjectInfo]]:
         """Yield files unchanged, and add the non-empty ones that Holdfast did not write to the fingerprint."""
         for path, info in files:
             if info.size_bytes and file_owner(path) is None:
@@ -101,10 +101,10 @@ class FileSetFingerprint:
         return f"{self._sum % 2**_BITS:064x}"
 
 
-def compute_fingerprint(files: Iterable[tuple[str, ObjectInfo]]) -> str:
+def foreign_fingerprint(files: Iterable[tuple[str, ObjectInfo]]) -> str:
     """Return the fingerprint of the files in a listing that Holdfast did not write; see `FileSetFingerprint`."""
     found = FileSetFingerprint()
-    deque(found.passing(files), maxlen=0)
+    deque(found.iter_and_add_files(files), maxlen=0)
     return found.text()
 
 
@@ -188,7 +188,7 @@ def infer_existing_table(
         InvalidRequestError: the files are not a table, or the rows cannot be added to it; the error says why.
     """
     others = FileSetFingerprint()
-    listed = others.passing(iter_visible(ctx.store, ctx.prefix))
+    listed = others.iter_and_add_files(iter_visible(ctx.store, ctx.prefix))
     files = (VisibleFile(path, info.size_bytes, info.etag) for path, info in listed if info.size_bytes)
     first = next(files, None)
     if first is None:
@@ -202,7 +202,7 @@ def infer_existing_table(
     file_format = get_format(name)
     directories = tuple(parse_partition_path(first.path))
     values: list[set[str | None]] = [set() for _ in directories]
-    alike = _require_alike_files(itertools.islice(itertools.chain((first,), files), limit), first, file_format, values)
+    alike = _iter_alike_files(itertools.islice(itertools.chain((first,), files), limit), first, file_format, values)
     record = replace(given, file_format=file_format.name, partition_by=directories)
     if file_format.name != given.file_format or _fold_names(directories) != _fold_names(given.partition_by):
         deque(alike, maxlen=0)
@@ -223,7 +223,7 @@ def _fold_names(names: Sequence[str]) -> list[str]:
     return [name.lower() for name in names]
 
 
-def _require_alike_files(
+def _iter_alike_files(
     files: Iterable[VisibleFile], first: VisibleFile, file_format: FileFormat[Any], values: Sequence[set[str | None]]
 ) -> Iterator[VisibleFile]:
     """Yield the files, after checking that each has the format and the partition columns of the first one.

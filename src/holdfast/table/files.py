@@ -87,10 +87,10 @@ class StoreFile(io.RawIOBase):
         if length >= self._read_ahead:
             return self._get_range(start, length)
         # Readers ask for the footer first. If the file is small, fetch all of it with that request.
-        self._window_start = 0 if self._size <= self._read_ahead else start
-        self._window = self._get_range(self._window_start, min(self._read_ahead, self._size - self._window_start))
-        offset = start - self._window_start
-        return self._window[offset : offset + length]
+        window_start = 0 if self._size <= self._read_ahead else start
+        self._window = self._get_range(window_start, min(self._read_ahead, self._size - window_start))
+        self._window_start = window_start  # only now: a read that fails leaves the old bytes at their old place
+        return self._window[start - window_start :][:length]
 
     def _get_range(self, start: int, length: int) -> bytes:
         data = self._store.get(self._key, start, length, self._etag)

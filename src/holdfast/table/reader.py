@@ -101,7 +101,7 @@ class _SizedFile(Protocol):
 File = TypeVar("File", bound=_SizedFile)
 
 
-def find_first_nonempty(files: Sequence[File]) -> File | None:
+def find_first_nonempty_or_first(files: Sequence[File]) -> File | None:
     """Return the first file with a size above 0, else the first file; None if there is no file."""
     return next((file for file in files if file.size_bytes), files[0] if files else None)
 
@@ -124,7 +124,7 @@ def read_schema(
             columns have the same name.
         CorruptDataError: the file does not have the format.
     """
-    first = find_first_nonempty(files)
+    first = find_first_nonempty_or_first(files)
     if first is None:
         raise InvalidRequestError("the schema is unknown, there is no file: give a schema, or check the URL")
     partition_by = tuple(parse_partition_path(first.path))

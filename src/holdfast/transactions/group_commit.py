@@ -65,7 +65,7 @@ class GroupCommit(Backend):
         self.reads_ahead = inner.reads_ahead
         self._clock = clock or SystemClock()
         self._commits: RequestCombiner[Commit, Outcome | None] = RequestCombiner(
-            self._commit_as_group, limit=_MOST_COMMITS, take=_group_size, clock=self._clock
+            self._commit_as_group, limit=_MOST_COMMITS, take=_count_groupable_commits, clock=self._clock
         )
         self._reads: RequestCombiner[Collection[bytes], dict[bytes, Record] | None] = RequestCombiner(
             self._read_together, limit=_MOST_READS, leaders=_READERS
@@ -148,7 +148,7 @@ def _is_main_thread() -> bool:
     return threading.get_ident() == threading.main_thread().ident
 
 
-def _group_size(commits: Sequence[Commit]) -> int:
+def _count_groupable_commits(commits: Sequence[Commit]) -> int:
     """Return how many transactions from the start of the list may form a group: at least one."""
     size = 0
     if len(commits) == 1:
@@ -245,7 +245,7 @@ class RequestCombiner(ForkAwareObject, Generic[Q, A]):
         """Run batches until the own request is done, then hand over the lead."""
         while not own.is_done:
             if self._clock is not None and len(self._queue) < self._last_size:
-                self._wait_for_callers(own)
+                self._wait_for_previous_callers(own)
             with self._mutex:
                 batch = self._take_batch(own)
             self._run_batch(batch, own)
@@ -258,7 +258,7 @@ class RequestCombiner(ForkAwareObject, Generic[Q, A]):
         if successor is not None:
             _wake_caller(successor)
 
-    def _wait_for_callers(self, own: _QueuedRequest[Q, A]) -> None:
+    def _wait_for_previous_callers(self, own: _QueuedRequest[Q, A]) -> None:
         """Wait for the callers of the last batch. Whoever completes them wakes this one."""
         with self._mutex:
             if len(self._queue) >= self._last_size:

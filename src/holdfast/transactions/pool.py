@@ -65,23 +65,23 @@ class FairSemaphore(ForkAwareObject):
             try:
                 yield self._wait_for_permit(permit, clock, timeout_s)
             finally:
-                self._leave_waiting_queue(permit)
+                self._release_place(permit)
         except BaseException:
-            self._leave_waiting_queue(permit)  # the first call may have been interrupted
+            self._release_place(permit)  # the first call may have been interrupted
             raise
 
     def count_holders(self) -> int:
         """Return how many callers hold a permit."""
-        return min(self._count, len(self._alive_permits()))
+        return min(self._count, len(self._list_referenced_permits()))
 
     def _wait_for_permit(self, permit: SemaphorePermit, clock: Clock, timeout_s: float) -> bool:
         """Wait in line for a permit."""
         with self._mutex:
-            self._line = [*map(weakref.ref, self._alive_permits()), weakref.ref(permit)]
+            self._line = [*map(weakref.ref, self._list_referenced_permits()), weakref.ref(permit)]
         deadline_s = clock.elapsed_s() + timeout_s
         while not self.is_closed:
             with self._mutex:
-                if permit in self._alive_permits()[: self._count]:
+                if permit in self._list_referenced_permits()[: self._count]:
                     return True
             left_s = deadline_s - clock.elapsed_s()
             if left_s <= 0:
@@ -89,13 +89,13 @@ class FairSemaphore(ForkAwareObject):
             permit.wake.acquire(timeout=min(left_s, _LONGEST_NAP_S))
         return False
 
-    def _alive_permits(self) -> list[SemaphorePermit]:
+    def _list_referenced_permits(self) -> list[SemaphorePermit]:
         return [found for one in self._line if (found := one()) is not None]
 
-    def _leave_waiting_queue(self, permit: SemaphorePermit) -> None:
+    def _release_place(self, permit: SemaphorePermit) -> None:
         """Leave the line, and wake the next caller. May be called again."""
         with self._mutex:
-            alive = [one for one in self._alive_permits() if one is not permit]
+            alive = [one for one in self._list_referenced_permits() if one is not permit]
             self._line = [weakref.ref(one) for one in alive]
             if len(alive) >= self._count:
                 with suppress(RuntimeError):  # it was woken already

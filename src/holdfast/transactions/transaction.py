@@ -185,7 +185,7 @@ class Transaction:
 
     # --- the end ------------------------------------------------------------------------------------------------------
     @property
-    def is_snapshot(self) -> bool:
+    def has_read_one_snapshot(self) -> bool:
         """Return whether everything that was read comes from one snapshot, so that it was true at one instant."""
         return self._snapshots < 2
 
@@ -306,7 +306,7 @@ def run_transaction(
         transaction = Transaction(backend)
         try:
             result = function(transaction)
-            outcome = _end_transaction(backend, transaction)
+            outcome = _commit_or_validate_reads(backend, transaction)
         except OutcomeUnknownError:
             raise
         except Exception:
@@ -376,7 +376,7 @@ def error_of_refused_add(backend: Backend, commit: Commit, conflict: Conflict) -
     return None
 
 
-def _end_transaction(backend: Backend, transaction: Transaction) -> Outcome:
+def _commit_or_validate_reads(backend: Backend, transaction: Transaction) -> Outcome:
     return (
         _validate_reads(backend, transaction) if transaction.is_read_only else backend.commit(transaction.to_commit())
     )
@@ -387,7 +387,7 @@ def _validate_reads(backend: Backend, transaction: Transaction) -> Outcome:
 
     What one call has read was true when it was read. Only reads of several calls need another one.
     """
-    if transaction.is_snapshot:
+    if transaction.has_read_one_snapshot:
         return Committed(ABSENT)  # no record has this version
     try:
         return backend.commit(transaction.to_validation())

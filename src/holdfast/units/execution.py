@@ -185,7 +185,7 @@ class UnitExecution:
                     if type(error) is not InvalidRequestError:
                         raise  # about the database, not about the commit
                     if ran.done > 1:
-                        return self._conflict_result(_NAMELESS)  # one by one, the units show which of them it is
+                        return self._record_conflict(_NAMELESS)  # one by one, the units show which of them it is
                     ran = _RunResult(0, error if ran.done else ran.failure or error)
                     commit = _make_commit(cells, change(0), 0)
                     try:
@@ -196,7 +196,7 @@ class UnitExecution:
                         return GroupResult(failure=ran.failure)  # the call that it broke off has ended everything
         except DeadlockError:
             self._exclusive = _EXCLUSIVE_UNITS
-            return self._conflict_result(_NAMELESS)
+            return self._record_conflict(_NAMELESS)
         except OutcomeUnknownError:
             self.statistics.unknown += 1
             return GroupResult(unknown=True)
@@ -205,7 +205,7 @@ class UnitExecution:
             self._require_unchanged_work_list(outcome)
             failure = error_of_refused_add(self.database, commit, outcome) if ran.done == 1 else None
             return (
-                self._conflict_result(outcome.keys)
+                self._record_conflict(outcome.keys)
                 if failure is None
                 else GroupResult(failure=add_cell_to_error(failure))
             )
@@ -226,7 +226,7 @@ class UnitExecution:
             self._exclusive = max(0, self._exclusive - 1)
             with self.database.begin_locked_transaction() as transaction:
                 measured = MeasuredReads(transaction, self._time_read)
-                tables = self._tables.with_reader(UnlockedReads(measured)).get
+                tables = self._tables.share_with_reader(UnlockedReads(measured)).get
                 cells = CellTransaction(LockedReads(measured, exclusive=exclusive), tables, most)
                 yield cells, lambda commit, following: self._measure_commit(lambda: transaction.apply(commit))
         else:
@@ -314,7 +314,7 @@ class UnitExecution:
     def _call_with_timeout(self, call: Callable[[], object]) -> BaseException | None:
         """Call what a user has written; return its error."""
         try:
-            self.alarm.limit(self.settings.timeout_s, call)
+            self.alarm.run_with_time_limit(self.settings.timeout_s, call)
         except TimeIsUp as up:
             return InvalidRequestError(
                 "the unit did not end in time: make it shorter, or raise the limit timeout_s",
@@ -348,7 +348,7 @@ class UnitExecution:
                 return _DeclaredReads(count + 1, wanted)
         return _DeclaredReads(len(units), wanted)
 
-    def _conflict_result(self, keys: tuple[bytes, ...]) -> GroupResult:
+    def _record_conflict(self, keys: tuple[bytes, ...]) -> GroupResult:
         self.statistics.conflicts += 1
         first, last = tables_range()
         if any(first <= key < last for key in keys):

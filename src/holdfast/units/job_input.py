@@ -111,7 +111,7 @@ def _iter_distinct_units(row_ids: Iterable[bytes], repeats: bool) -> Iterator[tu
         yield unit_id, unit_id, rows
 
 
-def verify_units_unchanged(units: Iterable[tuple[Unit, int]], expected: TaskInput) -> Iterator[Unit]:
+def iter_verified_units(units: Iterable[tuple[Unit, int]], expected: TaskInput) -> Iterator[Unit]:
     """Yield the units of a task in the second pass over its rows, after comparing them with the first pass.
 
     Guarantee: each yielded unit was in the first pass; if nothing is raised, all units of the first pass were yielded.

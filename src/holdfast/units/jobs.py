@@ -32,8 +32,8 @@ from holdfast.units.progress import (
     TaskProgress,
     progress_key,
     progress_range,
-    unit_count_key,
-    unit_counts_range,
+    worker_unit_count_key,
+    worker_unit_counts_range,
 )
 from holdfast.units.work_list import WorkList
 from holdfast.wording import suggest_nearest
@@ -208,7 +208,7 @@ def begin_job(
             transaction.put(progress_key(new.id, shard), start)
         return new
 
-    job = _transact_durably(database, insert_or_read_job, environment, name, _is_record_kept)
+    job = _transact_durably(database, insert_or_read_job, environment, name, _is_effect_preserved)
     error = _different_job_error(job, new, number)
     if error is not None:
         raise error
@@ -236,7 +236,7 @@ def record_job_input(database: Backend, job: Job, job_input: JobInput, environme
         return found
 
     if not job.is_input_fixed:
-        job = _transact_durably(database, set_input, environment, job.name, _is_record_kept)
+        job = _transact_durably(database, set_input, environment, job.name, _is_effect_preserved)
     if job.digest != job_input.digest:
         raise changed_input_error(job, given=job_input.units)
     return job
@@ -321,7 +321,7 @@ def end_job(
         _delete_progress(transaction, job)
         return ended
 
-    return _transact_durably(database, mark_ended, environment, job.name, _is_record_kept)
+    return _transact_durably(database, mark_ended, environment, job.name, _is_effect_preserved)
 
 
 def _require_all_units_done(transaction: Transaction, job: Job, work: WorkList | None) -> None:
@@ -438,8 +438,8 @@ def read_task_progress(database: SnapshotReader, job: Job) -> list[TaskProgress]
     found = [TaskProgress.of(record.value) for _key, record in read_records(database, *progress_range(job.id))]
     if job.kind != WORK_LIST:
         return found
-    done = {key: record.number for key, record in read_records(database, *unit_counts_range(job.id))}
-    counts = [done.get(unit_count_key(job.id, slot), 0) for slot in range(len(found))]
+    done = {key: record.number for key, record in read_records(database, *worker_unit_counts_range(job.id))}
+    counts = [done.get(worker_unit_count_key(job.id, slot), 0) for slot in range(len(found))]
     return [replace(one, done=count) for one, count in zip(found, counts, strict=True)]
 
 
@@ -486,10 +486,10 @@ def delete_job_without_input(database: Backend, job: Job, environment: Environme
 def _delete_progress(transaction: Transaction, job: Job) -> None:
     for shard in range(job.shards):
         transaction.delete(progress_key(job.id, shard))
-        transaction.delete(unit_count_key(job.id, shard))
+        transaction.delete(worker_unit_count_key(job.id, shard))
 
 
-def _is_record_kept(job: Job, found: Job | None) -> bool:
+def _is_effect_preserved(job: Job, found: Job | None) -> bool:
     """Whether the record of a job still says at least what a transaction has returned."""
     return (
         found is not None

@@ -148,12 +148,12 @@ def progress_range(job_id: int) -> tuple[bytes, bytes]:
     return prefix, prefix + b"\xff" * 9
 
 
-def unit_count_key(job_id: int, slot: int) -> bytes:
+def worker_unit_count_key(job_id: int, slot: int) -> bytes:
     """Return the key of the record that counts the units that a worker of a work list has done."""
     return COUNTER + id_bytes(job_id) + id_bytes(slot)
 
 
-def unit_counts_range(job_id: int) -> tuple[bytes, bytes]:
+def worker_unit_counts_range(job_id: int) -> tuple[bytes, bytes]:
     """Return the range of keys of the unit counts of all workers of a job."""
     prefix = COUNTER + id_bytes(job_id)
     return prefix, prefix + b"\xff" * 9

@@ -80,7 +80,7 @@ class ShardTask:
             retry_unavailable(self._backend.make_durable)
             # A database that crashed before it was asked to make that durable has perhaps lost it. Another attempt may
             # have recorded the same since, which need not be durable yet.
-            is_durable = ledger.is_finished_by(retry_unavailable(lambda: self._backend.get_many([key])).get(key))
+            is_durable = ledger.update_is_finished(retry_unavailable(lambda: self._backend.get_many([key])).get(key))
 
 
 _TRIES = 20
@@ -190,7 +190,7 @@ class ProgressRecord:
                 return
         raise UnavailableError("the end of the task cannot be recorded: run the task again later")
 
-    def is_finished_by(self, record: Record | None) -> bool:
+    def update_is_finished(self, record: Record | None) -> bool:
         """See a record that was just read, and return whether it still is the one that `finish` wrote or found.
 
         Raises: like `see`.

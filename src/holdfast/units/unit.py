@@ -225,7 +225,7 @@ class UnitTransaction(CellAccessMethods):
             prefix: only rows that begin with this text, these bytes, or these parts of a tuple.
             limit: the most rows to return.
         """
-        return self._call_cells(lambda cells: cells.scan(table, start=start, end=end, prefix=prefix, limit=limit))
+        return self._access_cells(lambda cells: cells.scan(table, start=start, end=end, prefix=prefix, limit=limit))
 
     def emit(self, key: Row, value: Value | None = None, *, priority: int = 0) -> None:
         """Add a key to the job's work list, in the same step as all that the unit writes. See `OpenWorkList.add`."""
@@ -237,7 +237,7 @@ class UnitTransaction(CellAccessMethods):
         Args:
             items: pairs of key and value, or triples with a priority.
         """
-        self._call_cells(lambda cells: self._add_work(cells, items))
+        self._access_cells(lambda cells: self._add_work(cells, items))
 
     def _add_work(self, cells: CellTransaction, items: Iterable[NewItem]) -> None:
         work = self._emit_to
@@ -249,12 +249,12 @@ class UnitTransaction(CellAccessMethods):
             cells.put_record(key, encoded)
 
     def _read(self, call: Callable[[CellReader], T]) -> T:
-        return self._call_cells(call)
+        return self._access_cells(call)
 
     def _write(self, call: Callable[[CellTransaction], T]) -> T:
-        return self._call_cells(call)
+        return self._access_cells(call)
 
-    def _call_cells(self, call: Callable[[CellTransaction], T]) -> T:
+    def _access_cells(self, call: Callable[[CellTransaction], T]) -> T:
         if self._is_over:
             raise InvalidRequestError(
                 "the unit of this transaction has ended: use it only while its function runs, and do not keep it"

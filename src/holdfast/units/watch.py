@@ -39,7 +39,7 @@ _PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class TopRow:
+class LargestValueRow:
     """A row with one of the largest values of the column, as part of a `View`."""
 
     row: Row
@@ -60,7 +60,7 @@ class View:
 
     rows: int
     sum: Number
-    top: Sequence[TopRow]
+    top: Sequence[LargestValueRow]
     state: JobState | None = field(default=None, repr=False)  # it has the figures of all tasks
     units_per_s: float | None = None
 
@@ -220,7 +220,7 @@ def summarize_column(snapshot: DatabaseSnapshot, table: str, column: str, most: 
             heapq.heappush(heap, (value, -rows, key))
         elif value > heap[0][0]:
             heapq.heapreplace(heap, (value, -rows, key))
-    top = [TopRow(parse_cell_key(key)[0], value) for value, _place, key in sorted(heap, reverse=True)]
+    top = [LargestValueRow(parse_cell_key(key)[0], value) for value, _place, key in sorted(heap, reverse=True)]
     return View(rows=rows, sum=_add_sums(whole, fractions, table, column) if has_fractions else whole, top=top)
 
 

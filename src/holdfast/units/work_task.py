@@ -12,7 +12,7 @@ from holdfast.runtime import Backoff, Repeat, repeat_in_thread
 from holdfast.transactions.base import ABSENT, Backend, Commit, Record, ScanPage
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import Job, job_key, require_running_job
-from holdfast.units.progress import LIST_DROPPED, Statistics, unit_count_key
+from holdfast.units.progress import LIST_DROPPED, Statistics, worker_unit_count_key
 from holdfast.units.shard_task import ProgressRecord
 from holdfast.units.unit import Unit
 from holdfast.units.unit_loop import UnitLoop, UnitStatus
@@ -70,7 +70,7 @@ class WorkTask:
         self._required: dict[bytes, int] = {}
         self._slot = slot
         self._key = work.claim_key(slot, execution.environment.ids.token())
-        self._ledger = ClaimLedger(self._database, work, self._key, unit_count_key(job.id, slot))
+        self._ledger = ClaimLedger(self._database, work, self._key, worker_unit_count_key(job.id, slot))
         self._loop = UnitLoop(execution, self._ledger)
         self._watch = ExpiredClaimDetector(self._database, work, execution.environment, execution.settings.lease_s)
         self._progress = ProgressRecord(self._database, job, slot, execution.statistics)
@@ -97,14 +97,14 @@ class WorkTask:
                     self._run_claims()
             except Exception:
                 with suppress(HoldfastError):
-                    self._delete_beats([self._work.heartbeat_key(self._key)])
+                    self._delete_heartbeats([self._work.heartbeat_key(self._key)])
                 raise
             self._loop.measure()
-            self._loop.retry_while_unavailable(self._forget_heartbeats)
-            is_over = self._is_list_at_end()
+            self._loop.retry_while_unavailable(self._delete_all_heartbeats)
+            is_over = self._record_finish_at_list_end()
         return self._execution.statistics
 
-    def _is_list_at_end(self) -> bool:
+    def _record_finish_at_list_end(self) -> bool:
         """Record that this worker is finished, durably; return whether the list is still at its end.
 
         A database that crashed before it was asked to make that durable has perhaps lost units, and has their items
@@ -113,8 +113,8 @@ class WorkTask:
         retry_unavailable, progress = self._loop.retry_while_unavailable, self._progress
         retry_unavailable(progress.finish)
         retry_unavailable(self._backend.make_durable)
-        page = retry_unavailable(lambda: self._read_page(1, [progress.key]))
-        return progress.is_finished_by(page.guards.get(progress.key)) and not page.records
+        page = retry_unavailable(lambda: self._read_start_of_list(1, [progress.key]))
+        return progress.update_is_finished(page.guards.get(progress.key)) and not page.records
 
     def _run_claims(self) -> None:
         """Claim and run items; look for dead workers when there are none, and at times also when there are."""
@@ -122,7 +122,7 @@ class WorkTask:
         looked_s = clock.elapsed_s()
         waits = 0
         while True:
-            page = self._loop.retry_while_unavailable(self._read_waiting_items)
+            page = self._loop.retry_while_unavailable(self._read_items_and_claims)
             if not page:
                 self._loop.retry_while_unavailable(
                     self._ledger.load
@@ -142,17 +142,17 @@ class WorkTask:
                 self._loop.measure()
                 self._loop.retry_while_unavailable(partial(self._progress.write, is_finished=False))
 
-    def _read_waiting_items(self) -> Sequence[tuple[bytes, Record]]:
+    def _read_items_and_claims(self) -> Sequence[tuple[bytes, Record]]:
         """Return items that wait, and then claims, if not many wait: nothing if the list is at its end.
 
         If values are large, it reads few of them, but one for each worker.
         """
         most = max(self._window.records, min(self._workers, _MOST_LARGE))
-        page = self._read_page(min(self._workers * self._loop.group_size, most, _MOST_WINDOW))
+        page = self._read_start_of_list(min(self._workers * self._loop.group_size, most, _MOST_WINDOW))
         self._window.adapt_to_page(page)
         return page.records
 
-    def _read_page(self, size: int, guards: Collection[bytes] = ()) -> ScanPage:
+    def _read_start_of_list(self, size: int, guards: Collection[bytes] = ()) -> ScanPage:
         """Read the begin of the list, items before claims: one read, so it sees one moment."""
         return self._database.scan(*self._work.range, size, guards)
 
@@ -196,15 +196,15 @@ class WorkTask:
         with suppress(HoldfastError):
             self._backend.commit(Commit(reads=reads, adds={self._work.heartbeat_key(self._key): 1}))
 
-    def _forget_heartbeats(self) -> None:
+    def _delete_all_heartbeats(self) -> None:
         """Delete all heartbeats: the list is at its end, so there are no claims. Those of the dead would stay forever.
 
         Whoever lives beats again, and comes here, too.
         """
         for page in read_pages(self._database, *self._work.heartbeats_range):
-            self._delete_beats([key for key, _record in page])
+            self._delete_heartbeats([key for key, _record in page])
 
-    def _delete_beats(self, keys: Sequence[bytes]) -> None:
+    def _delete_heartbeats(self, keys: Sequence[bytes]) -> None:
         """Delete heartbeats. If the reply is lost, they may stay: without a claim, they have no effect."""
         with suppress(OutcomeUnknownError):
             self._database.commit(Commit(deletes=keys))

@@ -18,7 +18,7 @@ from holdfast.commit.ids import AttemptId, FileOwner, JobId
 from holdfast.commit.intents import QUIET_S
 from holdfast.commit.leftovers import RecoveryReport
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, JobReport, Kind, ManifestRef, TaskCommit, Totals
-from holdfast.commit.task import TaskScope, count_totals
+from holdfast.commit.task import AttemptContext, count_totals
 from holdfast.commit.two_phase import roll_forward, snapshot
 from holdfast.commit.two_phase.decision import JobDecision, StuckDecision
 from holdfast.commit.two_phase.decision_log import append_entry, find_decision, write_decision_mark
@@ -31,7 +31,7 @@ from holdfast.commit.two_phase.replacement import delete_replaced_files
 from holdfast.commit.two_phase.roll_forward import JobSummary
 from holdfast.errors import FencedError, OutcomeUnknownError, UnavailableError
 from holdfast.stores.base import Change, Part, UploadInfo, iter_objects
-from holdfast.stores.probe import UploadListing
+from holdfast.stores.probe import UploadListingMode
 from holdfast.versioned_log import LogView, RecordStore
 from tests.checker.committers.planting import planted, swap
 
@@ -322,7 +322,9 @@ def help_nobody(shipped: Callable[..., list[StuckDecision]], ctx: CommitContext,
 
 
 # --- tasks ------------------------------------------------------------------------------------------------------------
-def publish_in_task(shipped: Callable[..., TaskCommit], scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
+def publish_in_task(
+    shipped: Callable[..., TaskCommit], scope: AttemptContext, files: tuple[FileEntry, ...]
+) -> TaskCommit:
     """In place of the task commit: publish the files, then write the manifest."""
     for file in files:
         find_job_publication(scope.job).publish_file(scope.ctx, file, scope.owner.attempt)
@@ -350,7 +352,7 @@ def abort_every_upload_of_the_job(
     shipped: Callable[..., None], ctx: CommitContext, job: JobRecord, owner: FileOwner
 ) -> None:
     """In place of the task abort: abort every pending upload of the job."""
-    left = UploadRecords(listing=UploadListing.BY_DIRECTORY)
+    left = UploadRecords(listing=UploadListingMode.BY_DIRECTORY)
     find_job_publication(job).sweep(ctx, lambda found, key: found == job.job, left)
     shipped(ctx, job, owner)
 
@@ -402,7 +404,7 @@ def sweep_with_limit_only(
     ctx: CommitContext,
     jobs: LiveJobs,
     publication: PublicationMethod,
-    listing: UploadListing,
+    listing: UploadListingMode,
     *,
     quiet_s: float = QUIET_S,
     limit: int | None = None,

@@ -24,7 +24,7 @@ from holdfast_checker.kernel.explore import Budget, explore_world
 from holdfast_checker.kernel.shrink import shrink_counterexample
 from holdfast_checker.narrative.story import tell_story
 from holdfast_checker.specimens import COMPARED
-from holdfast_checker.subjects import committer_subject, declared_guarantee
+from holdfast_checker.subjects import build_committer_subject, declared_guarantee
 
 _STATES = 20_000
 """Seconds of exploration, where a minute is allowed."""
@@ -118,7 +118,7 @@ def test_what_breaks_is_declared(committer: str) -> None:
     C1 of `manifest` breaks after 94,000 states of slow-driver, which is beyond the limit of the table of all
     committers.
     """
-    check = Check(committer_subject(COMPARED[committer]))
+    check = Check(build_committer_subject(COMPARED[committer]))
     for scene in SCENES.values():
         check.explore([scene], Budget(states=100_000))
     answers = {name: declared_guarantee(COMPARED[committer], name) for name in check.violations}

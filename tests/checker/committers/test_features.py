@@ -15,11 +15,11 @@ from holdfast_checker.kernel.world import Port
 from holdfast_checker.simulated.store import StoreResource
 from holdfast_checker.simulated.store_handle import SimulatedStore
 from holdfast_checker.specimens import COMPARED
-from holdfast_checker.subjects import committer_subject
+from holdfast_checker.subjects import build_committer_subject
 from tests.checker.committers.verdict import VERDICT
 from tests.checker.kernel.toys import with_ends
 
-SUBJECT = committer_subject(COMPARED["two_phase"])
+SUBJECT = build_committer_subject(COMPARED["two_phase"])
 
 
 @pytest.mark.parametrize("name", [*COMBINED, *(scene.name for scene in VERDICT)])

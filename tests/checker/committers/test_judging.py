@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from holdfast.commit import SaveMode
-from holdfast_checker.committers.actors import CommitterSetting
+from holdfast_checker.committers.actors import WorldSettings
 from holdfast_checker.committers.cluster import (
     CLUSTER,
     Cluster,
@@ -64,7 +64,7 @@ def test_a_driver_that_gives_up_does_not_hide_that_another_commits() -> None:
 
 def _empty(mode: SaveMode) -> tuple[StoreSandbox, CopiedStores]:
     store = StoreResource(DESTINATION, time_of=lambda actor: 0.0)
-    setting = CommitterSetting(
+    setting = WorldSettings(
         name="empty",
         committer=COMPARED["two_phase"],
         capabilities={DESTINATION: store.capabilities},

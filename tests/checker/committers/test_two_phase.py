@@ -15,9 +15,9 @@ from holdfast_checker.committers.worlds import build_world
 from holdfast_checker.framework.check import Check
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.explore import Budget, explore_world
-from holdfast_checker.kernel.walk import RandomHistories, run_random_histories
+from holdfast_checker.kernel.walk import WalkResults, run_random_histories
 from holdfast_checker.specimens import COMPARED
-from holdfast_checker.subjects import committer_subject
+from holdfast_checker.subjects import build_committer_subject
 from tests.checker.committers.verdict import VERDICT, small_verdict
 from tests.checker.scene_mutants import JUDGES
 
@@ -55,7 +55,7 @@ def test_nothing_is_found(scene: CommitterScene) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("scene", [pytest.param(one, id=one.name) for one in COMBINED.values()])
 def test_nothing_is_found_in_combinations_and_everything_is_reached(scene: CommitterScene) -> None:
-    found = Check(committer_subject(COMPARED["two_phase"])).explore([scene])
+    found = Check(build_committer_subject(COMPARED["two_phase"])).explore([scene])
     assert found.complete
     assert found.broken == ()
     assert found.missing == []
@@ -84,7 +84,7 @@ def test_nothing_is_found_in_the_small_worlds_as_far_as_a_minute_goes(scene: Com
 def test_nothing_is_found_on_random_walks(store: Mapping[str, object]) -> None:
     scene = replace(LARGE, store=store)
     found = run_random_histories(
-        build_world(COMPARED["two_phase"], scene), RandomHistories(seed=1), budget=Budget(seconds=60)
+        build_world(COMPARED["two_phase"], scene), WalkResults(seed=1), budget=Budget(seconds=60)
     )
     assert found.findings == {}
     assert found.faults.keys() >= {Fault.CRASH, Fault.LOST_REPLY, Fault.FAILURE}

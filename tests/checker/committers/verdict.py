@@ -7,7 +7,7 @@ from holdfast_checker.committers.actors import CommitterScene
 from holdfast_checker.committers.features import combine_features, parse_features
 from holdfast_checker.framework.check import Check
 from holdfast_checker.kernel.explore import Budget
-from holdfast_checker.subjects import committer_subject
+from holdfast_checker.subjects import build_committer_subject
 
 __all__ = ["VERDICT", "small_verdict"]
 
@@ -69,7 +69,7 @@ def small_verdict(*, scenes: tuple[CommitterScene, ...] = VERDICT, first: bool =
     """
     findings: dict[tuple[str, str], str] = {}
     for scene in scenes:
-        check = Check(committer_subject(TWO_PHASE), until=lambda: first and bool(check.violations))  # noqa: B023  # called within the loop
+        check = Check(build_committer_subject(TWO_PHASE), until=lambda: first and bool(check.violations))  # noqa: B023  # called within the loop
         report = check.explore([scene], Budget(states=60_000))
         findings |= {(scene.name, name): found.counterexample.broke for name, found in check.violations.items()}
         if report.missing:

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.explore import Budget, explore_world
-from holdfast_checker.kernel.walk import RandomHistories, run_random_histories
+from holdfast_checker.kernel.walk import WalkResults, run_random_histories
 from holdfast_checker.kernel.world import NondeterminismError, World
 from tests.checker.kernel.toys import Handle, toy_world
 
@@ -68,4 +68,4 @@ def test_it_is_found(make: Callable[[], Callable[[Handle], object]]) -> None:
     with pytest.raises(NondeterminismError):
         explore_world(_world(make()))
     with pytest.raises(NondeterminismError):
-        run_random_histories(_world(make()), RandomHistories(seed=1), budget=Budget(histories=50))
+        run_random_histories(_world(make()), WalkResults(seed=1), budget=Budget(histories=50))

@@ -13,7 +13,7 @@ from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.counterexample import Counterexample, replay_choices
 from holdfast_checker.kernel.explore import Budget
 from holdfast_checker.kernel.shrink import shrink_counterexample
-from holdfast_checker.kernel.walk import RandomHistories, run_random_histories
+from holdfast_checker.kernel.walk import WalkResults, run_random_histories
 from holdfast_checker.kernel.world import Choice, World
 from holdfast_checker.specimens import COMPARED
 from tests.checker.kernel.toys import Handle, always, cells, ends_with, increment, toy_world
@@ -46,7 +46,7 @@ def _noisy_increment(handle: Handle) -> None:
 
 def _found(world: World, name: str) -> Counterexample:
     walks = run_random_histories(
-        world, RandomHistories(seed=2), budget=Budget(histories=3000), until=lambda now: name in now.findings
+        world, WalkResults(seed=2), budget=Budget(histories=3000), until=lambda now: name in now.findings
     )
     return walks.findings[name]
 

@@ -45,7 +45,7 @@ def digest_of(world: World) -> str:
                 step.label,
                 canonical_key(step.call),
                 canonical_key(reply),
-                found.space.resource_keys(state),
+                found.space.compute_resource_state_keys(state),
             )
             digest.update(text_of(record).encode())
         digest.update(repr(found.broken).encode())

@@ -18,14 +18,14 @@ from holdfast.namespace.keys import children_range, lease_key
 from holdfast.namespace.listing import FileStatus, list_page
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.namespace.operation import Changes, Operation, OperationContext
-from holdfast.namespace.operations.base import PathGroup
+from holdfast.namespace.operations.base import PathsOnlyOperation
 from holdfast.namespace.operations.content import OpenForReading
 from holdfast.namespace.operations.files import Publish, WriteUnderLease
 from holdfast.namespace.operations.names import Delete, Rename
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import READ, Caller
 from holdfast.namespace.phases import OperationRunner
-from holdfast.namespace.view import InodeCache, Reader, RelatedGroup, ResolvedPath, View, read_view_from_cache
+from holdfast.namespace.view import InodeCache, OperationReads, Reader, ResolvedPath, View, read_view_from_cache
 from holdfast.stores.base import Change
 from holdfast.transactions.base import ABSENT, Backend, Commit, Record, ScanPage
 
@@ -88,7 +88,7 @@ def believe_hints(shipped: Callable[[View], dict[bytes, int]], self: View) -> di
     return {} if self.is_guess else shipped(self)
 
 
-def guess_the_answer(shipped: Callable[..., View | None], hints: InodeCache, group: RelatedGroup) -> View | None:
+def guess_the_answer(shipped: Callable[..., View | None], hints: InodeCache, group: OperationReads) -> View | None:
     """In place of `read_view_from_cache`: take a guess for a snapshot, whose errors are true."""
     view = shipped(hints, group)
     return None if view is None else replace(view, is_guess=False)
@@ -116,7 +116,7 @@ class _Remembering:
 
 
 def read_step_by_step(
-    shipped: Callable[..., View], reader: Reader, hints: InodeCache, group: RelatedGroup, most: int = 1
+    shipped: Callable[..., View], reader: Reader, hints: InodeCache, group: OperationReads, most: int = 1
 ) -> View:
     """In place of `read_view`: read each component of a path once, in as many snapshots as it takes."""
     return shipped(_Remembering(reader), hints, group, most)
@@ -164,7 +164,7 @@ def read_what_was_looked_at(
 
 
 @dataclass(frozen=True)
-class _Looking(PathGroup):
+class _Looking(PathsOnlyOperation):
     """The group of a look at paths."""
 
     paths: Sequence[NsPath]
@@ -218,7 +218,7 @@ def forget_the_tree(
     path: NsPath,
     now_ms: int,
 ) -> None:
-    """In place of `detach_directory`: remove the directory, and leave what is below to nobody."""
+    """In place of `record_deleted_tree`: remove the directory, and leave what is below to nobody."""
 
 
 def walk_in_many(

@@ -32,20 +32,20 @@ MUTANTS = (
     _Mutant(
         name="parent-only-in-create",
         slip="A creation validates the parent, and not the directories above it.",
-        swap=swap(View.read_versions, mistakes.validate_the_parent),
+        swap=swap(View.collect_seen_versions, mistakes.validate_the_parent),
         scenes=("below-a-rename", "delete-tree"),
     ),
     _Mutant(
         name="parents-only-in-rename",
         slip="A rename validates both parents, and not the directories above them.",
-        swap=swap(View.read_versions, mistakes.validate_the_parents),
+        swap=swap(View.collect_seen_versions, mistakes.validate_the_parents),
         scenes=("under-itself",),
         breaks="N1",
     ),
     _Mutant(
         name="hints-are-not-compared",
         slip="The versions of inodes that were known before are not compared.",
-        swap=swap(View.read_versions, mistakes.believe_hints),
+        swap=swap(View.collect_seen_versions, mistakes.believe_hints),
         scenes=("stale-hints", "below-a-rename"),
     ),
     _Mutant(
@@ -115,7 +115,7 @@ MUTANTS = (
     _Mutant(
         name="tree-forgotten",
         slip="A directory is deleted without a note of what was below it.",
-        swap=swap(base.detach_directory, mistakes.forget_the_tree),
+        swap=swap(base.record_deleted_tree, mistakes.forget_the_tree),
         scenes=("delete-tree", "delete-and-list"),
         breaks="N1",
     ),

@@ -130,4 +130,4 @@ def sweep_without_snapshot(
 ) -> SweepResult:
     """In place of `Namespace.sweep`: read the records page by page, each as it is by then."""
     live: Any = _Live(self.database)
-    return sweep_namespace(replace(self._make_checked_namespace, database=live), progress)
+    return sweep_namespace(replace(self._maintenance_context, database=live), progress)

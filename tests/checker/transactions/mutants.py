@@ -153,7 +153,7 @@ MUTANTS = (
     _Mutant(
         name="blind-repeat",
         slip="A commit whose reply was lost is repeated.",
-        swap=swap(transaction._end_transaction, mistakes.commit_again),
+        swap=swap(transaction._commit_or_validate_reads, mistakes.commit_again),
         scenes=("unmarked", "unmarked-in-steps"),
         breaks="T3",
     ),

@@ -158,16 +158,16 @@ def no_flush(shipped: Callable[..., None], self: ShardTask) -> None:
 
 
 def no_second_look(shipped: Callable[..., bool], self: WorkTask) -> bool:
-    """In place of `WorkTask._is_list_at_end`: take a list that was at its end before it was durable for ended."""
+    """In place of `WorkTask._record_finish_at_list_end`: a list that was at its end before it was durable has ended."""
     self._loop.retry_while_unavailable(self._progress.finish)
     self._loop.retry_while_unavailable(self._database.make_durable)
     return True
 
 
 def no_flush_of_workers(shipped: Callable[..., bool], self: WorkTask) -> bool:
-    """In place of `WorkTask._is_list_at_end`: look again, and take it for durable."""
+    """In place of `WorkTask._record_finish_at_list_end`: look again, and take it for durable."""
     self._loop.retry_while_unavailable(self._progress.finish)
-    return not self._loop.retry_while_unavailable(self._read_waiting_items)
+    return not self._loop.retry_while_unavailable(self._read_items_and_claims)
 
 
 def no_flush_of_jobs(

@@ -99,14 +99,14 @@ MUTANTS = (
     _Mutant(
         name="no-flush-of-workers",
         slip="A worker reports success before the commits of its units are durable.",
-        swap=swap(WorkTask._is_list_at_end, mistakes.no_flush_of_workers),
+        swap=swap(WorkTask._record_finish_at_list_end, mistakes.no_flush_of_workers),
         scenes=("database-crash-under-a-worker", "database-crash-under-workers"),
         breaks="W2",
     ),
     _Mutant(
         name="no-second-look",
         slip="A worker takes the list for ended, although a crash may have brought items back before that was durable.",
-        swap=swap(WorkTask._is_list_at_end, mistakes.no_second_look),
+        swap=swap(WorkTask._record_finish_at_list_end, mistakes.no_second_look),
         scenes=("database-crash-under-a-worker", "database-crash-under-workers"),
         breaks="W2",
     ),
@@ -233,14 +233,14 @@ MUTANTS = (
     _Mutant(
         name="end-in-two-reads",
         slip="The end of a work list is concluded from two reads: no claims, and then no items.",
-        swap=swap(WorkTask._read_page, mistakes.look_twice),
+        swap=swap(WorkTask._read_start_of_list, mistakes.look_twice),
         scenes=("expired-lease", "worker-twins"),
         breaks="W2",
     ),
     _Mutant(
         name="end-without-claims",
         slip="A work list is taken for ended when nothing waits, although units that run may add to it.",
-        swap=swap(WorkTask._read_page, mistakes.look_for_items_only),
+        swap=swap(WorkTask._read_start_of_list, mistakes.look_for_items_only),
         scenes=("emitted-work", "workers"),
         breaks="W2",
     ),

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli.check_store import _track_pending_uploads, remove_directory
+from holdfast.cli.check_store import _call_and_track_uploads, remove_directory
 from holdfast.commit import COMMITTERS
 from holdfast.errors import NotFoundError, UnavailableError
 from holdfast.runtime import ThreadRunner
@@ -199,7 +199,7 @@ def test_credentials_that_may_not_write(monkeypatch: pytest.MonkeyPatch) -> None
 def test_everything_that_was_written_is_removed() -> None:
     inner = MemoryStore(limits=TINY_PARTS, transactions=True)
     pending: set[tuple[str, str]] = set()
-    store = InterceptedStore(MinioLike(inner), partial(_track_pending_uploads, pending))
+    store = InterceptedStore(MinioLike(inner), partial(_call_and_track_uploads, pending))
     for name in ("c/a", "c/b/", "c/d//e"):
         store.put(name, b"")
     done = store.create_upload("c/done")

@@ -13,7 +13,7 @@ from holdfast.cli.output import Output
 from holdfast.cli.write import end_interrupted_write
 from holdfast.commit import COMMITTERS, CommitContext, JobRecord, SaveMode, TaskCommit, recover
 from holdfast.commit.layout import iter_visible
-from holdfast.commit.writes import WriteJobIds
+from holdfast.commit.writes import WriteJobIdSource
 from holdfast.options.write import WriteOptions, parse_write_options
 
 MINE, OTHER = "00000000abcd", "00000000ef01"
@@ -41,7 +41,7 @@ def ctx(options: WriteOptions) -> Iterator[CommitContext]:
 def start(ctx: CommitContext, options: WriteOptions, write_id: str) -> tuple[JobRecord, list[TaskCommit | None]]:
     """Start a job with one committed task."""
     committer = COMMITTERS[options.committer]
-    named = ctx.with_environment(ids=WriteJobIds(write_id, ctx.ids))
+    named = ctx.with_environment(ids=WriteJobIdSource(write_id, ctx.ids))
     job = committer.setup_job(named, SaveMode.APPEND, {"token": write_id})
     assert job is not None
     assert job.job.endswith(write_id)
@@ -69,7 +69,9 @@ def test_a_job_without_a_committed_task_is_aborted(
     ctx: CommitContext, options: WriteOptions, capsys: pytest.CaptureFixture[str]
 ) -> None:
     committer = COMMITTERS[options.committer]
-    job = committer.setup_job(ctx.with_environment(ids=WriteJobIds(MINE, ctx.ids)), SaveMode.APPEND, {"token": MINE})
+    job = committer.setup_job(
+        ctx.with_environment(ids=WriteJobIdSource(MINE, ctx.ids)), SaveMode.APPEND, {"token": MINE}
+    )
     assert job is not None
     with committer.setup_task(ctx, job, 0) as attempt:
         sink = attempt.open(attempt.file_name(".csv"))

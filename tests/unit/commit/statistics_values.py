@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from holdfast.commit.statistics import RunTimes, Statistics
+from holdfast.commit.statistics import DurationStatistics, Statistics
 
 _NAMES = st.text(st.characters(codec="utf-8", exclude_characters="."), min_size=1, max_size=6)
 _COUNTS = st.integers(0, 2**40)
 
 
 @st.composite
-def _durations(draw: st.DrawFn) -> RunTimes:
+def _durations(draw: st.DrawFn) -> DurationStatistics:
     count = draw(st.integers(1, 2**20))
     least = draw(_COUNTS)
     greatest = least + draw(_COUNTS)
-    return RunTimes(count, draw(st.integers(0, count)), least * count, least, greatest)
+    return DurationStatistics(count, draw(st.integers(0, count)), least * count, least, greatest)
 
 
 @st.composite

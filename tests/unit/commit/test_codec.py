@@ -13,12 +13,12 @@ from holdfast.commit import codec
 from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_name
 from holdfast.commit.layout import attempt_file_path, log_entry_path, manifest_path
 from holdfast.commit.records import FileEntry, JobRecord, Kind, ManifestRef, SaveMode, Totals
-from holdfast.commit.statistics import RunTimes, Statistics
+from holdfast.commit.statistics import DurationStatistics, Statistics
 from holdfast.commit.two_phase import records as two_phase_records
 from holdfast.commit.two_phase.records import ListRef, LogEntry, ReplacedFile, TaskManifest
 from holdfast.errors import CorruptDataError
 
-STATISTICS = Statistics(counters={"files": 2}, durations={"put": RunTimes(1, 0, 5, 5, 5)})
+STATISTICS = Statistics(counters={"files": 2}, durations={"put": DurationStatistics(1, 0, 5, 5, 5)})
 JOB = JobId("20261121093853123-a1b2c3d4e5f6")
 ATTEMPT = AttemptId("0123456789ab")
 OWNER = FileOwner(JOB, 3, ATTEMPT)

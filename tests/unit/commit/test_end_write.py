@@ -1,4 +1,4 @@
-"""Check how `end_write` reports the end of an interrupted write; tests of the command line cover all committers."""
+"""Check how `settle_write` reports the end of an interrupted write; tests of the command line cover all committers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from holdfast.cli.write import _describe_end
 from holdfast.commit import TWO_PHASE, CommitContext, CommitSettings, SaveMode, get_committer, open_context
 from holdfast.commit.leftovers import Leftover, RecoveryAction
-from holdfast.commit.writes import TOKEN, EndedWrite, WriteEnd, WriteJobIds, end_write
+from holdfast.commit.writes import TOKEN, EndedWrite, WriteEnd, WriteJobIdSource, settle_write
 from holdfast.errors import HoldfastError
 from holdfast.stores.interceptors import StoreOperation
 from tests.interceptors import FOR_EVER, Fault, FaultMode, SimulatedCrash, crash_at
@@ -26,18 +26,18 @@ def ctx(tmp_path: Path) -> CommitContext:
 
 
 def test_a_write_that_never_started_has_no_job(ctx: CommitContext) -> None:
-    assert end_write(ctx, TWO_PHASE, TOKEN_VALUE) == EndedWrite(end=WriteEnd.ABORTED)
+    assert settle_write(ctx, TWO_PHASE, TOKEN_VALUE) == EndedWrite(end=WriteEnd.ABORTED)
 
 
 def test_an_undecided_job_is_aborted_once(ctx: CommitContext) -> None:
-    named = ctx.with_environment(ids=WriteJobIds(TOKEN_VALUE, ctx.ids))
+    named = ctx.with_environment(ids=WriteJobIdSource(TOKEN_VALUE, ctx.ids))
     job = TWO_PHASE.setup_job(named, SaveMode.APPEND, {TOKEN: TOKEN_VALUE})
     assert job is not None
     with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
         attempt.open(attempt.file_name(".csv")).write(b"a")
         attempt.commit()
-    assert end_write(ctx, TWO_PHASE, TOKEN_VALUE) == EndedWrite(end=WriteEnd.ABORTED, job=job.job)
-    assert end_write(ctx, TWO_PHASE, TOKEN_VALUE).end is WriteEnd.ABORTED, "C10"
+    assert settle_write(ctx, TWO_PHASE, TOKEN_VALUE) == EndedWrite(end=WriteEnd.ABORTED, job=job.job)
+    assert settle_write(ctx, TWO_PHASE, TOKEN_VALUE).end is WriteEnd.ABORTED, "C10"
 
 
 def test_a_job_that_cannot_be_judged_is_kept(ctx: CommitContext, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,7 +51,7 @@ def test_a_job_that_cannot_be_judged_is_kept(ctx: CommitContext, monkeypatch: py
         recover=lambda: finished.append("finish"),
     )
     monkeypatch.setattr("holdfast.commit.writes.find_leftovers", lambda ctx: iter([leftover]))
-    ended = end_write(ctx, get_committer("magic"), TOKEN_VALUE)
+    ended = settle_write(ctx, get_committer("magic"), TOKEN_VALUE)
     assert ended == EndedWrite(end=WriteEnd.KEPT, job=leftover.job, reason="1 file is lost")
     assert finished == ["finish"]
 
@@ -60,7 +60,7 @@ def test_a_write_without_records_and_files_has_no_job(tmp_path: Path) -> None:
     ctx = open_context(str(tmp_path / "out"), settings=CommitSettings())
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "foreign.csv").write_bytes(b"1")
-    assert end_write(ctx, get_committer("file-v2"), TOKEN_VALUE) == EndedWrite(end=WriteEnd.ABORTED)
+    assert settle_write(ctx, get_committer("file-v2"), TOKEN_VALUE) == EndedWrite(end=WriteEnd.ABORTED)
     assert (tmp_path / "out" / "foreign.csv").exists()
 
 
@@ -72,14 +72,14 @@ def test_whatever_it_says_holds_wherever_the_driver_stopped(publication: str, af
     for nth in itertools.count(1):
         world = World(publication)
         run_job(world.context(), "old")
-        named = world.context().with_environment(ids=WriteJobIds(TOKEN_VALUE, world.ids))
+        named = world.context().with_environment(ids=WriteJobIdSource(TOKEN_VALUE, world.ids))
         job = TWO_PHASE.setup_job(named, SaveMode.APPEND, {TOKEN: TOKEN_VALUE})
         assert job is not None
         messages = run_tasks(world.context(), job, "new")
         try:
             TWO_PHASE.commit_job(world.context(crash_at(nth, after=after)), job, messages, TASKS)
         except SimulatedCrash:
-            ended = end_write(world.context(), TWO_PHASE, TOKEN_VALUE)
+            ended = settle_write(world.context(), TWO_PHASE, TOKEN_VALUE)
             assert (ended.job, ended.reason) == (job.job, "")
             new = expected("new") if ended.end is WriteEnd.COMMITTED else []
             assert_settled(world, sorted(expected("old") + new))
@@ -97,7 +97,7 @@ def test_a_decided_job_that_cannot_be_finished_says_so() -> None:
     broken = Fault(FaultMode.FAIL, StoreOperation.COMPLETE_UPLOAD, times=FOR_EVER)
     with contextlib.suppress(HoldfastError):
         TWO_PHASE.commit_job(world.context(broken), job, messages, TASKS)
-    ended = end_write(world.context(broken), TWO_PHASE, TOKEN_VALUE)
+    ended = settle_write(world.context(broken), TWO_PHASE, TOKEN_VALUE)
     assert (ended.end, ended.job) == (WriteEnd.COMMITTED, job.job) and "run holdfast recover" in ended.reason
     assert "was already committed" in _describe_end(ended) and "run holdfast recover" in _describe_end(ended)
     assert "visible:" not in _describe_end(ended)

@@ -19,7 +19,7 @@ from holdfast.commit import (
     verify,
 )
 from holdfast.commit.layout import iter_visible, job_record_path
-from holdfast.commit.nested_destinations import refuse_inside_destination
+from holdfast.commit.nested_destinations import refuse_read_inside_destination
 from holdfast.commit.two_phase.streams import plan_batch
 from holdfast.errors import AccessDeniedError, ConflictError, CorruptDataError, InvalidRequestError
 from holdfast.stores.base import iter_objects
@@ -290,7 +290,7 @@ def test_folders_above_that_may_not_be_listed() -> None:
     ctx = world.context(store=InterceptedStore(world.store, forbid))
     run_job(ctx, "new")
     assert world.contents() == expected("new")
-    refuse_inside_destination(ctx)
+    refuse_read_inside_destination(ctx)
 
 
 def test_what_it_costs() -> None:
@@ -369,11 +369,11 @@ def test_a_folder_of_a_destination_is_not_read_by_itself() -> None:
     world = World("upload")
     run_job(world.context(home=OUTER), "outer")
     with pytest.raises(InvalidRequestError, match="read the destination, with filters") as refused:
-        refuse_inside_destination(world.context(home=f"{OUTER}k=1/"))
+        refuse_read_inside_destination(world.context(home=f"{OUTER}k=1/"))
     assert str(refused.value.variables["destination"]).rstrip("/").endswith(OUTER.rstrip("/"))
-    refuse_inside_destination(world.context(home=OUTER))
-    refuse_inside_destination(world.context(home="beside/"))
-    refuse_inside_destination(world.context(home=f"{OUTER}_archive/old/"))
+    refuse_read_inside_destination(world.context(home=OUTER))
+    refuse_read_inside_destination(world.context(home="beside/"))
+    refuse_read_inside_destination(world.context(home=f"{OUTER}_archive/old/"))
 
 
 # --- data of other committers, and first jobs in the middle -----------------------------------------------------------

@@ -26,7 +26,7 @@ from holdfast.errors import HoldfastError, NotFoundError, OutcomeUnknownError, U
 from holdfast.stores.base import UploadInfo
 from holdfast.stores.interceptors import InterceptedStore, StoreCall, StoreOperation
 from holdfast.stores.memory import MemoryStore
-from holdfast.stores.probe import UploadListing
+from holdfast.stores.probe import UploadListingMode
 from tests.interceptors import SimulatedCrash, crash_at
 from tests.simulation.world import HOME, World, run_job, run_tasks, start
 from tests.unit.commit.hadoop.dead_jobs.dead_jobs import UUID, Destination, HadoopTasks, name
@@ -88,7 +88,7 @@ def test_how_many_files_were_deleted_is_told() -> None:
 
 def test_a_store_without_uploads_has_none_to_sweep() -> None:
     ctx = World("rename").context()
-    assert RENAMES.sweep(ctx, lambda job, key: True, UploadRecords(listing=UploadListing.NOT_AT_ALL)) == (
+    assert RENAMES.sweep(ctx, lambda job, key: True, UploadRecords(listing=UploadListingMode.NOT_AT_ALL)) == (
         0,
         False,
     )

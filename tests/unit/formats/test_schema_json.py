@@ -15,7 +15,7 @@ from holdfast.formats import get_format
 from holdfast.formats.columns.types import (
     VARIANT,
     attach_spark_json,
-    find_special_struct_name,
+    find_spark_type_of_struct,
     spark_json_of,
     with_field_metadata_of,
 )
@@ -122,12 +122,12 @@ VALUE = {"metadata": b"\x01\x00\x00", "value": b"\x0c\x01"}
 def test_variant_of_spark_is_recognized_and_read() -> None:
     stored = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
     schema, values = read(parquet(pa.array([VALUE, None, VALUE], stored), "variant"))
-    assert find_special_struct_name(schema.field("c").type) == "variant"
+    assert find_spark_type_of_struct(schema.field("c").type) == "variant"
     assert values == [VALUE, None, VALUE]
     schema, values = read(
         parquet(pa.array([[VALUE, None], None], pa.list_(stored)), {"type": "array", "elementType": "variant"})
     )
-    assert find_special_struct_name(schema.field("c").type.value_type) == "variant"
+    assert find_spark_type_of_struct(schema.field("c").type.value_type) == "variant"
     assert values == [[VALUE, None], None]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.namespace import Namespace, listing
-from holdfast.namespace.errors import NamesQuotaExceededError, QuotaExceededError, TreeMovingError
+from holdfast.namespace.errors import DirectoryFrozenError, NamesQuotaExceededError, QuotaExceededError
 from holdfast.namespace.inode import Inode, decode_inode
 from holdfast.namespace.keys import entry_name_in_key, id_in_key, kind_range
 from holdfast.namespace.paths import NsPath
@@ -149,7 +149,7 @@ def test_a_tree_does_not_leave_a_directory_that_is_being_counted() -> None:
     assert inner.names == 3
     other = world.client()
     with _counter(other).freeze_and_count_tree(NsPath.parse("/d"), caller) as outer:
-        with pytest.raises(TreeMovingError):
+        with pytest.raises(DirectoryFrozenError):
             namespace.rename("/d/old", "/q/old")
     assert outer.names == 5
     namespace.rename("/d/old", "/q/old")
@@ -172,7 +172,7 @@ def test_an_expired_mark_makes_the_count_fail(call: str, number: int) -> None:
             other.write_file("/d/old/late", b"late!")
 
     slow = world.client(database=HookedDatabase(world.database, interfere))
-    with pytest.raises(TreeMovingError):
+    with pytest.raises(DirectoryFrozenError):
         slow.rename("/d/old", "/q/old")
     assert namespace.exists("/d/old/late")
     assert usage(world)[namespace.status("/q").id] == (1, 0)
@@ -206,7 +206,7 @@ def test_a_mark_that_another_clock_has_ended_makes_the_count_fail() -> None:
             world.clock.at_s -= 3600
 
     hooked = world.client(database=HookedDatabase(world.database, interfere))
-    with pytest.raises(TreeMovingError):
+    with pytest.raises(DirectoryFrozenError):
         hooked.rename("/d/old", "/q/old")
     assert usage(world)[namespace.status("/q").id] == (1, 0)
     namespace.rename("/d/old", "/q/old")

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.errors import ConflictError, CorruptDataError
 from holdfast.namespace import Namespace
-from holdfast.namespace.errors import BeingWrittenError, TreeMovingError
+from holdfast.namespace.errors import BeingWrittenError, DirectoryFrozenError
 from holdfast.namespace.inode import MOST_SKEW_S, decode_inode
 from holdfast.namespace.keys import LEADER, MAINTENANCE, inode_key
 from holdfast.namespace.maintenance import LeaderElection, MaintenanceLock, current_leader
@@ -74,7 +74,7 @@ def test_a_clock_that_is_a_little_ahead_keeps_its_mark(monkeypatch: pytest.Monke
     namespace = world.client()
     namespace.mkdirs("/d")
     _freeze(world, MOST_SKEW_S - 1, monkeypatch)
-    with pytest.raises(TreeMovingError):
+    with pytest.raises(DirectoryFrozenError):
         namespace.mkdirs("/d/e")
 
 

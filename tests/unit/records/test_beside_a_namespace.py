@@ -33,5 +33,5 @@ def test_both_are_whole(tmp_path: Path, db_first: bool) -> None:
         assert [table.name for table in db.tables()] == ["table0"]
         assert dict(db.scan("table0")) == rows
         report = namespace.check()
-        assert (report.is_healthy, report.leftovers, report.counts.files) == (True, 0, 1)
+        assert (report.is_healthy, report.leftover_count, report.counts.files) == (True, 0, 1)
     namespace.close()

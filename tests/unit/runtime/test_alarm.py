@@ -54,18 +54,18 @@ def nothing() -> None:
 
 def test_an_endless_loop_ends() -> None:
     with pytest.raises(TimeIsUp):
-        Alarm().limit(_SHORT_S, loop)
+        Alarm().run_with_time_limit(_SHORT_S, loop)
 
 
 def test_a_block_that_is_fast_enough() -> None:
     alarm = Alarm()
     for _ in range(3):
-        alarm.limit(PATIENCE_S, nothing)
+        alarm.run_with_time_limit(PATIENCE_S, nothing)
 
 
 def test_an_error_of_the_block_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
-        Alarm().limit(PATIENCE_S, lambda: 1 // 0)
+        Alarm().run_with_time_limit(PATIENCE_S, lambda: 1 // 0)
 
 
 def test_code_that_catches_exceptions_ends() -> None:
@@ -75,7 +75,7 @@ def test_code_that_catches_exceptions_ends() -> None:
                 loop()
 
     with pytest.raises(TimeIsUp):
-        Alarm().limit(_SHORT_S, swallow)
+        Alarm().run_with_time_limit(_SHORT_S, swallow)
 
 
 def test_a_block_that_catches_everything_has_not_ended_well() -> None:
@@ -86,8 +86,8 @@ def test_a_block_that_catches_everything_has_not_ended_well() -> None:
             ring(alarm)
 
     with pytest.raises(TimeIsUp):
-        alarm.limit(PATIENCE_S, swallow)
-    alarm.limit(PATIENCE_S, nothing)
+        alarm.run_with_time_limit(PATIENCE_S, swallow)
+    alarm.run_with_time_limit(PATIENCE_S, nothing)
 
 
 def test_it_rings_again_for_code_that_catches_everything_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +98,7 @@ def test_it_rings_again_for_code_that_catches_everything_once(monkeypatch: pytes
 
     monkeypatch.setattr("holdfast.runtime.alarm._AGAIN_S", _SHORT_S)
     with pytest.raises(TimeIsUp):
-        Alarm().limit(_SHORT_S, swallow)
+        Alarm().run_with_time_limit(_SHORT_S, swallow)
 
 
 def test_a_shielded_call_ends_first() -> None:
@@ -113,7 +113,7 @@ def test_a_shielded_call_ends_first() -> None:
         did.append("outer")
 
     with pytest.raises(TimeIsUp):
-        alarm.limit(PATIENCE_S, work)
+        alarm.run_with_time_limit(PATIENCE_S, work)
     assert did == ["inner"]
 
 
@@ -126,7 +126,7 @@ def test_a_shielded_call_that_fails_when_time_is_up() -> None:
             _ = 1 // 0
 
     with pytest.raises(TimeIsUp):
-        alarm.limit(PATIENCE_S, fail)
+        alarm.run_with_time_limit(PATIENCE_S, fail)
 
 
 def test_a_shield_without_a_limit_does_nothing() -> None:
@@ -134,7 +134,7 @@ def test_a_shield_without_a_limit_does_nothing() -> None:
     with alarm.shielded():
         pass
     with pytest.raises(TimeIsUp):
-        alarm.limit(PATIENCE_S, lambda: ring(alarm))
+        alarm.run_with_time_limit(PATIENCE_S, lambda: ring(alarm))
     with alarm.shielded():
         pass
 
@@ -148,7 +148,7 @@ def test_another_thread_is_not_limited() -> None:
             threading.Event().wait(2 * _SHORT_S)
 
     def work() -> None:
-        alarm.limit(_SHORT_S, wait)
+        alarm.run_with_time_limit(_SHORT_S, wait)
         ended.set()
 
     thread = threading.Thread(target=work)
@@ -159,7 +159,7 @@ def test_another_thread_is_not_limited() -> None:
 
 def test_no_alarm() -> None:
     with Alarm(is_on=False).shielded():
-        assert Alarm(is_on=False).limit(0, lambda: 7) == 7
+        assert Alarm(is_on=False).run_with_time_limit(0, lambda: 7) == 7
 
 
 _PLACES = (contextlib.__file__, alarm_module.__file__)
@@ -184,7 +184,7 @@ def rung_at(place: int) -> TimeIsUp | None:
     with alarm.ready():
         sys.settrace(trace)
         try:
-            alarm.limit(PATIENCE_S, nothing)
+            alarm.run_with_time_limit(PATIENCE_S, nothing)
         except TimeIsUp as error:
             return error
         finally:
@@ -202,27 +202,29 @@ def test_each_of_many_blocks_has_its_own_time() -> None:
     alarm = Alarm()
     with alarm.ready():
         began_s = time.monotonic()
-        alarm.limit(_SHORT_S, nothing)
-        alarm.limit(60, lambda: wait_until_rung(began_s + _SHORT_S))  # the timer of the first one rings, for nobody
+        alarm.run_with_time_limit(_SHORT_S, nothing)
+        alarm.run_with_time_limit(
+            60, lambda: wait_until_rung(began_s + _SHORT_S)
+        )  # the timer of the first one rings, for nobody
         with pytest.raises(TimeIsUp):
-            alarm.limit(_SHORT_S, loop)  # sooner than the one that runs for the call before
+            alarm.run_with_time_limit(_SHORT_S, loop)  # sooner than the one that runs for the call before
 
 
 def test_a_timer_of_an_earlier_block_is_set_again_for_the_rest() -> None:
     alarm = Alarm()
     with alarm.ready():
-        alarm.limit(_SHORT_S, nothing)
+        alarm.run_with_time_limit(_SHORT_S, nothing)
         began_s = time.monotonic()
         with pytest.raises(TimeIsUp):
-            alarm.limit(3 * _SHORT_S, loop)
+            alarm.run_with_time_limit(3 * _SHORT_S, loop)
         assert time.monotonic() - began_s >= 2 * _SHORT_S
 
 
 def test_a_shorter_limit_after_a_longer_one_has_its_own_timer() -> None:
     alarm = Alarm()
     with alarm.ready():
-        alarm.limit(2 * _LONG_S, nothing)
-        assert 0 < alarm.limit(_LONG_S, lambda: signal.getitimer(signal.ITIMER_REAL)[0]) <= _LONG_S
+        alarm.run_with_time_limit(2 * _LONG_S, nothing)
+        assert 0 < alarm.run_with_time_limit(_LONG_S, lambda: signal.getitimer(signal.ITIMER_REAL)[0]) <= _LONG_S
 
 
 def test_a_timer_that_rings_too_early_is_set_to_the_rest() -> None:
@@ -234,7 +236,7 @@ def test_a_timer_that_rings_too_early_is_set_to_the_rest() -> None:
         signal.raise_signal(signal.SIGALRM)
         return signal.getitimer(signal.ITIMER_REAL)[0]
 
-    assert 0 < Alarm().limit(limit_s, ring_early) <= limit_s
+    assert 0 < Alarm().run_with_time_limit(limit_s, ring_early) <= limit_s
 
 
 def test_the_timer_ends_before_its_handler(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,7 +249,7 @@ def test_the_timer_ends_before_its_handler(monkeypatch: pytest.MonkeyPatch) -> N
         return set_handler(number, handler)
 
     monkeypatch.setattr(signal, "signal", note)
-    Alarm().limit(_LONG_S, timers.clear)
+    Alarm().run_with_time_limit(_LONG_S, timers.clear)
     assert timers == [(0.0, 0.0)]
 
 
@@ -255,10 +257,10 @@ def test_a_timer_that_rings_between_two_blocks_ends_nothing() -> None:
     alarm = Alarm()
     with alarm.ready():
         began_s = time.monotonic()
-        alarm.limit(_SHORT_S, nothing)
+        alarm.run_with_time_limit(_SHORT_S, nothing)
         wait_until_rung(began_s + _SHORT_S)
         with pytest.raises(TimeIsUp):
-            alarm.limit(_SHORT_S, loop)
+            alarm.run_with_time_limit(_SHORT_S, loop)
 
 
 def cancels() -> None:
@@ -279,7 +281,7 @@ def test_a_block_that_uses_the_signal_for_itself_does_not_end_the_limit_of_the_n
 ) -> None:
     alarm = Alarm()
     with alarm.ready():
-        alarm.limit(2 * _SHORT_S, block)
+        alarm.run_with_time_limit(2 * _SHORT_S, block)
         ends_s = time.monotonic() + _LONG_S
 
         def wait() -> None:
@@ -287,4 +289,4 @@ def test_a_block_that_uses_the_signal_for_itself_does_not_end_the_limit_of_the_n
                 pass
 
         with pytest.raises(TimeIsUp):
-            alarm.limit(3 * _SHORT_S, wait)
+            alarm.run_with_time_limit(3 * _SHORT_S, wait)

@@ -13,7 +13,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from holdfast.errors import DestinationExistsError, InvalidRequestError, UnavailableError, UnsupportedError
 from holdfast.spark.failures import errors_without_traceback, find_holdfast_error, refuse_save_as_table
-from holdfast.spark.session import require_reachable_path
+from holdfast.spark.session import refuse_relative_path_over_connect
 from holdfast.spark.source import HoldfastDataSource
 
 
@@ -114,7 +114,7 @@ def test_destinations_of_a_server() -> None:
     """A session of Spark Connect has no JVM of its own."""
     connect = object()
     for url in ("s3://bucket/t", "/data/t", "file:/data/t", "file:///data/t"):
-        require_reachable_path(connect, url)
+        refuse_relative_path_over_connect(connect, url)
     for url in ("t", "./t", "file:t"):
         with pytest.raises(InvalidRequestError, match="another working directory"):
-            require_reachable_path(connect, url)
+            refuse_relative_path_over_connect(connect, url)

@@ -23,7 +23,12 @@ from holdfast.stores.base import (
 )
 from holdfast.stores.interceptors import InterceptedStore, StoreCall, StoreOperation
 from holdfast.stores.memory import MemoryStore
-from holdfast.stores.probe import UploadListing, find_upload_listing, probe_upload_key, store_heeds_conditions
+from holdfast.stores.probe import (
+    UploadListingMode,
+    find_upload_listing_mode,
+    make_probe_upload_key,
+    store_heeds_conditions,
+)
 from holdfast.stores.s3 import S3Options
 from holdfast.stores.s3.store import S3Store
 from tests.interceptors import Fault, FaultMode, Faulty, Recorder
@@ -67,7 +72,7 @@ class _Denies(_RefusesToList):
 
 
 def test_uploads_listed_by_directory() -> None:
-    assert find_upload_listing(_Unknown(), "t/_holdfast/") is UploadListing.BY_DIRECTORY
+    assert find_upload_listing_mode(_Unknown(), "t/_holdfast/") is UploadListingMode.BY_DIRECTORY
 
 
 def test_minio_lists_by_whole_key_only() -> None:
@@ -76,7 +81,7 @@ def test_minio_lists_by_whole_key_only() -> None:
     store.create_upload("t/ab")
     assert list(iter_uploads(store, "t/")) == []
     assert [found.upload_id for found in iter_uploads_of(store, "t/a")] == [upload_id]
-    assert find_upload_listing(store, "t/_holdfast/") is UploadListing.BY_KEY
+    assert find_upload_listing_mode(store, "t/_holdfast/") is UploadListingMode.BY_KEY
     assert [upload.key for upload in iter_uploads(store, "")] == ["t/a", "t/ab"], "the probe's own upload is gone"
 
 
@@ -99,23 +104,23 @@ def test_minio_forgets_idle_uploads() -> None:
 
 @pytest.mark.parametrize("store", [_NeverLists(), _RefusesToList(), _RefusesWithCode()])
 def test_uploads_that_are_not_listed_at_all(store: MemoryStore) -> None:
-    assert find_upload_listing(store, "") is UploadListing.NOT_AT_ALL
+    assert find_upload_listing_mode(store, "") is UploadListingMode.NOT_AT_ALL
 
 
 def test_denied_is_no_answer_and_nothing_stays() -> None:
     inner = _Denies()
     recorded = Recorder()
     with pytest.raises(AccessDeniedError):
-        find_upload_listing(InterceptedStore(inner, recorded), "t/")
+        find_upload_listing_mode(InterceptedStore(inner, recorded), "t/")
     assert recorded.count(StoreOperation.ABORT_UPLOAD) == 1
 
 
 def test_stores_that_say_what_they_do_are_not_asked() -> None:
     recorded = Recorder()
     store = InterceptedStore(MemoryStore(), recorded)
-    assert find_upload_listing(store, "") is UploadListing.BY_DIRECTORY
-    assert find_upload_listing(InterceptedStore(MemoryStore(limits=None, rename=True), recorded), "") is (
-        UploadListing.NOT_AT_ALL
+    assert find_upload_listing_mode(store, "") is UploadListingMode.BY_DIRECTORY
+    assert find_upload_listing_mode(InterceptedStore(MemoryStore(limits=None, rename=True), recorded), "") is (
+        UploadListingMode.NOT_AT_ALL
     )
     assert store_heeds_conditions(store, "", IDS)
     assert not recorded.calls
@@ -126,8 +131,8 @@ def test_a_server_is_asked_once() -> None:
         server = f"http://server-{IDS.token()} bucket"
 
     first, second = Recorder(), Recorder()
-    assert find_upload_listing(InterceptedStore(Named(), first), "") is UploadListing.BY_DIRECTORY
-    assert find_upload_listing(InterceptedStore(Named(), second), "") is UploadListing.BY_DIRECTORY
+    assert find_upload_listing_mode(InterceptedStore(Named(), first), "") is UploadListingMode.BY_DIRECTORY
+    assert find_upload_listing_mode(InterceptedStore(Named(), second), "") is UploadListingMode.BY_DIRECTORY
     assert first.calls
     assert not second.calls
 
@@ -139,9 +144,9 @@ def test_trouble_is_not_remembered() -> None:
     store = Named()
     faulty = Faulty(Fault(FaultMode.FAIL, StoreOperation.LIST_UPLOADS))
     with pytest.raises(HoldfastError):
-        find_upload_listing(InterceptedStore(store, faulty), "")
+        find_upload_listing_mode(InterceptedStore(store, faulty), "")
     assert list(iter_uploads(store, "")) == []
-    assert find_upload_listing(store, "") is UploadListing.BY_DIRECTORY
+    assert find_upload_listing_mode(store, "") is UploadListingMode.BY_DIRECTORY
 
 
 class _IgnoresConditions(_Unknown):
@@ -220,5 +225,5 @@ def test_a_crashed_probe_leaves_an_upload_where_it_was_told_to_work() -> None:
         calls.append(call)
         return proceed()
 
-    find_upload_listing(InterceptedStore(_Unknown(), remember), "t/_holdfast/")
-    assert {call.key for call in calls} == {probe_upload_key("t/_holdfast/"), "t/_holdfast/probe/"}
+    find_upload_listing_mode(InterceptedStore(_Unknown(), remember), "t/_holdfast/")
+    assert {call.key for call in calls} == {make_probe_upload_key("t/_holdfast/"), "t/_holdfast/probe/"}

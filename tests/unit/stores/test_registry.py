@@ -30,14 +30,14 @@ from holdfast.stores.provider import (
 )
 from holdfast.stores.registry import (
     BUILT_IN,
-    add_shared_options,
+    fill_in_shared_options,
     find_provider,
+    find_providers_for_options,
     installed_providers,
     list_secret_option_names,
     open_destination,
     options_for_provider,
     parse_store_options,
-    providers_for,
     shared_options,
 )
 from holdfast.stores.s3 import S3, S3Options
@@ -103,7 +103,7 @@ def test_built_in_providers_are_found_without_a_search(monkeypatch: pytest.Monke
     monkeypatch.setattr(registry, "_find_entry_points", lambda: pytest.fail("entry points were searched"))
     found = {scheme: find_provider(scheme) for one in BUILT_IN for scheme in one.schemes}
     assert found.items() <= registry._by_scheme.items()
-    assert providers_for(["s3://b/k", "/data/t", "file:///x", "memory://m"]) == BUILT_IN
+    assert find_providers_for_options(["s3://b/k", "/data/t", "file:///x", "memory://m"]) == BUILT_IN
     assert parse_store_options({"region": "eu-west-1"}) == (S3Options(region="eu-west-1"),)
     open_destination("memory://registry/t")
 
@@ -114,9 +114,9 @@ def test_a_provider_of_another_package(depot: None) -> None:
     assert destination.store is _STORES["north", "h"]
     assert open_destination(destination.url).store is _STORES["north", "localhost"], "the defaults"
     assert find_provider("depot") is find_provider("depots")
-    assert providers_for(["depot://x", "s3://b", "depots://y"]) == (*BUILT_IN, DEPOT)
+    assert find_providers_for_options(["depot://x", "s3://b", "depots://y"]) == (*BUILT_IN, DEPOT)
     with pytest.raises(InvalidRequestError, match="no store has this url scheme"):
-        providers_for(["depot://x", "nowhere://x"])
+        find_providers_for_options(["depot://x", "nowhere://x"])
     assert installed_providers()[: len(BUILT_IN)] == BUILT_IN
     assert DEPOT in installed_providers()
 
@@ -154,7 +154,7 @@ def test_a_broken_package_is_named(install: Callable[..., None], value: str, sen
         find_provider("broken")
     assert caught.value.variables["provider"] == value
     with pytest.raises(UnsupportedError, match=sentence):
-        providers_for(["broken://x"])
+        find_providers_for_options(["broken://x"])
 
 
 @pytest.mark.parametrize("error", ["RuntimeError('no licence')", "SyntaxError('bad')", "OSError('no file')"])
@@ -307,19 +307,19 @@ def test_shared_options_stand_in_for_what_a_client_leaves_out() -> None:
     given = [GivenOption.of("ENDPOINT", "http://h:1", "--endpoint-url"), GivenOption.of("caBundle", "/ca.pem", "x")]
     shared = shared_options(S3, given)
     assert shared == {"endpoint": "http://h:1"}, "the path of a file is not the same on all machines"
-    assert add_shared_options(S3, [], shared) == (S3Options(endpoint_url="http://h:1"),)
+    assert fill_in_shared_options(S3, [], shared) == (S3Options(endpoint_url="http://h:1"),)
     other = DepotOptions(host_name="h")
     own = S3Options(endpoint_url="http://mine:1", access_key="a", secret_key="s")
     shared["pathStyle"] = "true"
-    assert add_shared_options(S3, [own, other], shared) == (other, replace(own, addressing_style="path"))
+    assert fill_in_shared_options(S3, [own, other], shared) == (other, replace(own, addressing_style="path"))
     for wrong in ({"secretKey": "canary"}, {"caBundle": "/x"}, {"odd": "canary"}):
         with pytest.raises(InvalidRequestError, match="cannot be kept for all clients") as caught:
-            add_shared_options(S3, [], wrong)
+            fill_in_shared_options(S3, [], wrong)
         assert "canary" not in str(caught.value)
     with pytest.raises(InvalidRequestError, match="no such choice"):
-        add_shared_options(S3, [], {"pathStyle": "maybe"})
+        fill_in_shared_options(S3, [], {"pathStyle": "maybe"})
     with pytest.raises(InvalidRequestError, match="must start with http"):
-        add_shared_options(S3, [], {"endpoint": "h:1"})
+        fill_in_shared_options(S3, [], {"endpoint": "h:1"})
 
 
 def test_a_secret_is_never_shared() -> None:

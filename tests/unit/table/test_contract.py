@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.errors import ConflictError, CorruptDataError, InvalidRequestError
 from holdfast.formats import get_format
-from holdfast.table.contract import TableRecord, decode_table, merge_table, require_columns
+from holdfast.table.contract import TableRecord, decode_table, merge_append, require_columns
 from holdfast.table.widening import AppendRules, can_represent_without_loss, merge_types, type_text
 
 
@@ -30,25 +30,25 @@ def columns(found: TableRecord) -> dict[str, str]:
 
 # --- columns ----------------------------------------------------------------------------------------------------------
 def test_the_same_columns_change_nothing() -> None:
-    assert merge_table(BASE, BASE, merge=False) == BASE
-    assert merge_table(BASE, BASE, merge=False, written=True) == BASE
+    assert merge_append(BASE, BASE, merge=False) == BASE
+    assert merge_append(BASE, BASE, merge=False, written=True) == BASE
 
 
 def test_order_and_case_of_names_do_not_matter_and_the_table_keeps_its_own() -> None:
     given = table(field("DAY", "date"), field("Name", "string"), field("ID", "long"), partition_by=("DAY",))
-    assert merge_table(BASE, given, merge=False) == BASE
+    assert merge_append(BASE, given, merge=False) == BASE
 
 
 def test_a_column_may_be_left_out_and_stays() -> None:
     given = table(field("id", "long"), field("day", "date"), partition_by=("day",))
-    assert merge_table(BASE, given, merge=False) == BASE
+    assert merge_append(BASE, given, merge=False) == BASE
 
 
 def test_a_new_column_needs_merge_and_goes_behind() -> None:
     given = table(field("new", "double"), field("id", "long"), field("day", "date"), partition_by=("day",))
     with pytest.raises(InvalidRequestError, match=r"no such column.*mergeSchema=true.*new"):
-        merge_table(BASE, given, merge=False)
-    assert list(columns(merge_table(BASE, given, merge=True))) == ["id", "name", "day", "new"]
+        merge_append(BASE, given, merge=False)
+    assert list(columns(merge_append(BASE, given, merge=True))) == ["id", "name", "day", "new"]
 
 
 @pytest.mark.parametrize(
@@ -100,9 +100,9 @@ def test_types(known: str, given: str, after: str | None, after_with_merge: str 
         pair = table(field("c", wrapped(known))), table(field("c", wrapped(given)))
         if wanted is None:
             with pytest.raises(InvalidRequestError, match="another type in the table"):
-                merge_table(*pair, merge=merge)
+                merge_append(*pair, merge=merge)
         else:
-            assert columns(merge_table(*pair, merge=merge)) == {"c": shown(wanted)}
+            assert columns(merge_append(*pair, merge=merge)) == {"c": shown(wanted)}
 
 
 @pytest.mark.parametrize("kind", ["string", "long", {"type": "array", "elementType": "long", "containsNull": True}])
@@ -113,18 +113,18 @@ def test_files_of_nulls_without_a_type_are_read_as_another_type_only_where_reade
         return table(field("c", "void"), file_format=file_format), table(field("c", kind), file_format=file_format)
 
     void, typed = pair("json")
-    assert merge_table(void, typed, merge=True) == merge_table(typed, void, merge=False, written=True) == typed
+    assert merge_append(void, typed, merge=True) == merge_append(typed, void, merge=False, written=True) == typed
     void, typed = pair("parquet")
-    assert merge_table(typed, void, merge=False) == typed  # cast before they are written
+    assert merge_append(typed, void, merge=False) == typed  # cast before they are written
     with pytest.raises(InvalidRequestError, match="another type in the table: cast it, or use mode overwrite"):
-        merge_table(void, typed, merge=True)
+        merge_append(void, typed, merge=True)
     with pytest.raises(ConflictError):
-        merge_table(typed, void, merge=True, written=True)
+        merge_append(typed, void, merge=True, written=True)
 
 
 def test_what_is_there_and_what_helps_is_said() -> None:
     with pytest.raises(InvalidRequestError) as error:
-        merge_table(BASE, table(field("id", "string"), field("day", "date"), partition_by=("day",)), merge=True)
+        merge_append(BASE, table(field("id", "string"), field("day", "date"), partition_by=("day",)), merge=True)
     assert "column='id'" in str(error.value) and "table='bigint'" in str(error.value)
     assert "given='string'" in str(error.value) and "mergeSchema" not in str(error.value)
 
@@ -135,15 +135,15 @@ def test_fields_of_structs_are_columns_too() -> None:
 
     known, given = of(field("a", "long"), field("b", "string")), of(field("B", "string"), field("c", "date"))
     with pytest.raises(InvalidRequestError, match=r"no such column.*s\.c"):
-        merge_table(known, given, merge=False)
-    assert columns(merge_table(known, given, merge=True)) == {"s": "struct<a:bigint,b:string,c:date>"}
+        merge_append(known, given, merge=False)
+    assert columns(merge_append(known, given, merge=True)) == {"s": "struct<a:bigint,b:string,c:date>"}
 
 
 def test_a_collation_is_part_of_the_type() -> None:
     collated = field("c", "string", __COLLATIONS={"c": "icu.UNICODE_CI"})
     with pytest.raises(InvalidRequestError, match="another type"):
-        merge_table(table(field("c", "string")), table(collated), merge=True)
-    assert merge_table(table(collated), table(collated), merge=False).fields == [collated]
+        merge_append(table(field("c", "string")), table(collated), merge=True)
+    assert merge_append(table(collated), table(collated), merge=False).fields == [collated]
 
 
 def test_holds_is_an_order() -> None:
@@ -166,10 +166,10 @@ def test_files_of_floats_are_never_read_as_doubles_from_text(file_format: str) -
         table(field("c", "double"), file_format=file_format),
     )
     with pytest.raises(InvalidRequestError, match="another type"):
-        merge_table(floats, doubles, merge=True)
-    assert merge_table(doubles, floats, merge=False) == doubles  # cast before they are written
+        merge_append(floats, doubles, merge=True)
+    assert merge_append(doubles, floats, merge=False) == doubles  # cast before they are written
     with pytest.raises(ConflictError):
-        merge_table(doubles, floats, merge=True, written=True)
+        merge_append(doubles, floats, merge=True, written=True)
     rules = AppendRules(file_format=get_format("parquet"), merge=True, written=True)
     assert merge_types("c", "float", "double", rules) == "double"
 
@@ -177,18 +177,18 @@ def test_files_of_floats_are_never_read_as_doubles_from_text(file_format: str) -
 # --- layout -----------------------------------------------------------------------------------------------------------
 def test_another_format_partitioning_or_option_is_refused_with_what_is_there() -> None:
     with pytest.raises(InvalidRequestError, match=r"another file format.*table='parquet'"):
-        merge_table(BASE, table(*BASE.fields, file_format="csv", partition_by=("day",)), merge=True)
+        merge_append(BASE, table(*BASE.fields, file_format="csv", partition_by=("day",)), merge=True)
     for partition_by in ((), ("name",), ("day", "name"), ("name", "day")):
         with pytest.raises(InvalidRequestError, match="other partition columns"):
-            merge_table(BASE, table(*BASE.fields, partition_by=partition_by), merge=True)
+            merge_append(BASE, table(*BASE.fields, partition_by=partition_by), merge=True)
     csv = table(field("a", "long"), file_format="csv", reader_options={"header": "true", "sep": ","})
     other = table(field("a", "long"), file_format="csv", reader_options={"header": "true", "sep": ";"})
     with pytest.raises(InvalidRequestError, match=r"another sep.*table=','"):
-        merge_table(csv, other, merge=True)
+        merge_append(csv, other, merge=True)
     silent = table(field("a", "long"), file_format="csv", reader_options={"header": "true"})
     for pair in ((csv, silent), (silent, csv)):
         with pytest.raises(InvalidRequestError, match="another sep"):
-            merge_table(*pair, merge=True)
+            merge_append(*pair, merge=True)
 
 
 def test_the_order_of_partition_columns_is_part_of_the_layout() -> None:
@@ -196,34 +196,34 @@ def test_the_order_of_partition_columns_is_part_of_the_layout() -> None:
     known, turned = (table(*BASE.fields, partition_by=names) for names in (("day", "name"), ("name", "day")))
     for written, refusal in ((False, InvalidRequestError), (True, ConflictError)):
         with pytest.raises(refusal):
-            merge_table(known, turned, merge=True, written=written)
+            merge_append(known, turned, merge=True, written=written)
 
 
 def test_partition_columns_keep_their_type_and_have_to_be_there() -> None:
     known = table(field("id", "long"), field("k", "integer"), partition_by=("k",))
     with pytest.raises(InvalidRequestError, match="the type of a partition column cannot change"):
-        merge_table(known, table(field("id", "long"), field("k", "long"), partition_by=("k",)), merge=True)
+        merge_append(known, table(field("id", "long"), field("k", "long"), partition_by=("k",)), merge=True)
     narrow = table(field("id", "long"), field("k", "short"), partition_by=("k",))
-    assert merge_table(known, narrow, merge=False) == known
+    assert merge_append(known, narrow, merge=False) == known
 
 
 # --- in the decision --------------------------------------------------------------------------------------------------
 def test_what_another_job_changed_meanwhile_is_a_conflict() -> None:
     with pytest.raises(ConflictError, match="another job changed the table in the meantime"):
-        merge_table(BASE, table(*BASE.fields, file_format="csv", partition_by=("day",)), merge=True, written=True)
+        merge_append(BASE, table(*BASE.fields, file_format="csv", partition_by=("day",)), merge=True, written=True)
 
 
 def test_files_by_position_are_the_first_columns_of_the_table() -> None:
     """Two jobs that each add a column to CSV at one time: the second one's would be read as the first one's."""
     known = table(field("a", "long"), field("b", "long"), file_format="csv")
-    assert merge_table(known, table(field("a", "long"), file_format="csv"), merge=False, written=True) == known
+    assert merge_append(known, table(field("a", "long"), file_format="csv"), merge=False, written=True) == known
     with pytest.raises(ConflictError):
-        merge_table(known, table(field("a", "long"), field("c", "long"), file_format="csv"), merge=True, written=True)
+        merge_append(known, table(field("a", "long"), field("c", "long"), file_format="csv"), merge=True, written=True)
     with pytest.raises(ConflictError):
-        merge_table(known, table(field("b", "long"), field("a", "long"), file_format="csv"), merge=False, written=True)
+        merge_append(known, table(field("b", "long"), field("a", "long"), file_format="csv"), merge=False, written=True)
     shouted = table(field("A", "long"), field("B", "long"), file_format="csv")
-    assert merge_table(known, shouted, merge=False, written=True) == known, "names are the same in any case"
-    parquet = merge_table(
+    assert merge_append(known, shouted, merge=False, written=True) == known, "names are the same in any case"
+    parquet = merge_append(
         table(field("a", "long"), field("b", "long")),
         table(field("a", "long"), field("c", "long")),
         merge=True,

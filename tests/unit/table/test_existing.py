@@ -20,7 +20,7 @@ from holdfast.formats import FORMATS, get_format
 from holdfast.formats.schema_json import arrow_schema_to_json
 from holdfast.stores.base import ObjectInfo
 from holdfast.table.contract import TableRecord, decode_table
-from holdfast.table.existing import compute_fingerprint, infer_existing_table
+from holdfast.table.existing import foreign_fingerprint, infer_existing_table
 
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.int32())])
 FIELDS = [
@@ -65,7 +65,7 @@ def test_files_that_all_readers_read_alike_are_remembered(directory: tuple[Path,
     put(path, "a", a_file("parquet", id=pa.array([1])))
     put(path, "b", a_file("parquet", id=pa.array([2], pa.int32()), k=pa.array([2])))
     table = found(ctx)
-    assert table is not None and table.adopted == compute_fingerprint(iter_visible(ctx.store, ctx.prefix))
+    assert table is not None and table.adopted == foreign_fingerprint(iter_visible(ctx.store, ctx.prefix))
     assert decode_table(table.encode()) == table
     limited = found(ctx, limit=1)
     assert limited is not None and limited.adopted == ""
@@ -285,14 +285,14 @@ def info(size_bytes: int = 1, modified_at_s: float = 1.5) -> ObjectInfo:
 
 def test_the_order_does_not_count() -> None:
     files = [("a", info()), ("b", info(2)), ("c/d", info(3))]
-    assert compute_fingerprint(files) == compute_fingerprint(reversed(files)) != compute_fingerprint(files[:2])
+    assert foreign_fingerprint(files) == foreign_fingerprint(reversed(files)) != foreign_fingerprint(files[:2])
 
 
 @pytest.mark.parametrize("other", [("b", info()), ("a", info(2)), ("a", info(modified_at_s=2.0))])
 def test_another_file_is_another_set(other: tuple[str, ObjectInfo]) -> None:
-    assert compute_fingerprint([("a", info())]) != compute_fingerprint([other])
-    assert compute_fingerprint([("a", info())]) != compute_fingerprint([("a", info()), other])
+    assert foreign_fingerprint([("a", info())]) != foreign_fingerprint([other])
+    assert foreign_fingerprint([("a", info())]) != foreign_fingerprint([("a", info()), other])
 
 
 def test_empty_files_and_those_of_holdfast_do_not_count() -> None:
-    assert compute_fingerprint([("a", info())]) == compute_fingerprint([("a", info()), ("b", info(0)), (OURS, info())])
+    assert foreign_fingerprint([("a", info())]) == foreign_fingerprint([("a", info()), ("b", info(0)), (OURS, info())])

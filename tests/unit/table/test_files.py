@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from holdfast.commit import open_context, read_snapshot
-from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError, PreconditionError
+from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError, PreconditionError, UnavailableError
 from holdfast.formats import get_format
 from holdfast.stores.base import iter_objects
 from holdfast.stores.local.store import LocalStore
@@ -67,6 +67,26 @@ def test_small_reads_share_a_request_and_large_ones_are_exact() -> None:
     assert store.ranges[2:] == [(96, 4)]
     file.read(10)
     assert len(store.ranges) == 3  # at the end there is nothing to ask for
+
+
+def test_a_read_after_one_that_failed_returns_the_right_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Defect: the bytes at hand were taken for those at the place of the read that failed."""
+    data = bytes(range(100))
+    store, file = stored(data)
+    assert file.read(4) == data[:4]
+
+    def fail(*args: object) -> bytes:
+        raise UnavailableError("no answer")
+
+    file.seek(60)
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "get", fail)
+        with pytest.raises(UnavailableError):
+            file.read(4)
+    file.seek(60)
+    assert file.read(4) == data[60:64]
+    file.seek(2)
+    assert file.read(4) == data[2:6]
 
 
 def test_a_shorter_object_is_an_error() -> None:

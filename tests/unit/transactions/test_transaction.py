@@ -109,12 +109,12 @@ def test_what_was_read_ahead_is_validated_if_it_is_used() -> None:
 
 def test_only_one_call_is_a_snapshot() -> None:
     transaction = Transaction(_backend(a=b"1", b=b"2"))
-    assert transaction.is_snapshot
+    assert transaction.has_read_one_snapshot
     transaction.get_many([b"a", b"b"])
     transaction.get(b"a")
-    assert transaction.is_snapshot
+    assert transaction.has_read_one_snapshot
     transaction.scan(b"a", b"z", guard=b"g")
-    assert not transaction.is_snapshot
+    assert not transaction.has_read_one_snapshot
 
 
 def test_a_written_record_is_not_read() -> None:
@@ -325,7 +325,7 @@ def test_an_insert_and_a_delete_leave_a_condition() -> None:
     transaction.delete(b"a")
     assert transaction.get(b"a") is None
     assert transaction.to_commit() == Commit(reads={b"a": ABSENT}, deletes=[])
-    assert transaction.is_read_only and not transaction.is_snapshot, "the absence was not read"
+    assert transaction.is_read_only and not transaction.has_read_one_snapshot, "the absence was not read"
     transaction.insert(b"a", b"2")
     assert transaction.to_commit() == Commit(reads={b"a": ABSENT}, inserts={b"a": b"2"}, deletes=[])
     _commit(backend, transaction)

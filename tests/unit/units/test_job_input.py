@@ -13,7 +13,7 @@ from holdfast.runtime import Environment
 from holdfast.transactions.base import Backend
 from holdfast.transactions.memory import MemoryBackend
 from holdfast.units import job_input
-from holdfast.units.job_input import JobInput, TaskInput, digest_task_units, verify_units_unchanged
+from holdfast.units.job_input import JobInput, TaskInput, digest_task_units, iter_verified_units
 from holdfast.units.jobs import MAP, REDUCE, Job, begin_job, end_job, find_job, forget_job, list_jobs, record_job_input
 from holdfast.units.progress import progress_range
 from holdfast.units.unit import Unit, encode_unit_id
@@ -27,7 +27,7 @@ def survey(keys: Iterable[int], *, repeats: bool = False) -> TaskInput:
 
 
 def passed(keys: Iterable[int], expected: TaskInput, rows: int = 1) -> Iterator[object]:
-    return (unit.key for unit in verify_units_unchanged(((Unit.of(key, None), rows) for key in keys), expected))
+    return (unit.key for unit in iter_verified_units(((Unit.of(key, None), rows) for key in keys), expected))
 
 
 # --- the first pass ---------------------------------------------------------------------------------------------------

@@ -113,16 +113,16 @@ def test_a_worker_is_finished_only_by_its_own_record_of_the_end() -> None:
     job = begin_job(db, "work", kind=WORK_LIST, shards=1, environment=environment)
     progress = ProgressRecord(db, job, 0, Statistics())
     progress.load()
-    assert not progress.is_finished_by(db.get_many([progress.key])[progress.key])
+    assert not progress.update_is_finished(db.get_many([progress.key])[progress.key])
     progress.finish()
     own = db.get_many([progress.key])[progress.key]
-    assert progress.is_finished_by(own)
+    assert progress.update_is_finished(own)
     db.commit(Commit(puts={progress.key: own.value}))
     of_twin = db.get_many([progress.key])[progress.key]
-    assert not progress.is_finished_by(of_twin)
-    assert progress.is_finished_by(of_twin), "it goes on with this one"
+    assert not progress.update_is_finished(of_twin)
+    assert progress.update_is_finished(of_twin), "it goes on with this one"
     with pytest.raises(FencedError):
-        progress.is_finished_by(None)
+        progress.update_is_finished(None)
 
 
 @pytest.mark.parametrize("conflicts", [1, 2, 5])

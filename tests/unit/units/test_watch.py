@@ -23,7 +23,7 @@ from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import WORK_LIST, begin_job, end_job, forget_job, read_task_progress
 from holdfast.units.report import JobReport, poll
 from holdfast.units.unit import Unit, UnitSettings
-from holdfast.units.watch import TopRow, View, summarize_column, watch
+from holdfast.units.watch import LargestValueRow, View, summarize_column, watch
 from holdfast.units.work_list import create_work_list, open_work_list
 from holdfast.units.work_task import WorkTask
 from tests.clocks import CountingIds, never
@@ -57,7 +57,7 @@ def test_views_follow_the_job_and_the_last_one_is_exact() -> None:
     last = views[-1]
     counted = _counted(job)
     expected = sorted(counted.items(), key=lambda one: (-one[1], one[0]))[:3]
-    assert last.top == [TopRow(word, count) for word, count in expected]
+    assert last.top == [LargestValueRow(word, count) for word, count in expected]
     assert (last.rows, last.share, last.ends_in_s) == (len(counted), 1.0, 0.0)
     assert clock.waits == pytest.approx([1.0] * 5, abs=0.1)
 
@@ -133,7 +133,7 @@ def test_without_a_job_there_is_no_end() -> None:
     views = list(itertools.islice(watch(db, TABLE), 3))
     assert {(view.rows, view.sum, view.is_final, view.share) for view in views} == {(2, 3.5, False, None)}
     assert views[0].done == 0
-    assert views[0].top == [TopRow("a", 3), TopRow("b", 0.5)]
+    assert views[0].top == [LargestValueRow("a", 3), LargestValueRow("b", 0.5)]
 
 
 def test_another_column_and_a_table_with_history() -> None:
@@ -145,7 +145,7 @@ def test_another_column_and_a_table_with_history() -> None:
     db.delete("past", "gone", column="n")
     db.put("past", "b", 9, column="nn")
     view = next(watch(db, "past", column="n"))
-    assert (view.rows, view.sum, view.top) == (1, 7, [TopRow(("a", 1), 7)])
+    assert (view.rows, view.sum, view.top) == (1, 7, [LargestValueRow(("a", 1), 7)])
 
 
 def test_a_sum_beyond_all_floats_is_refused() -> None:

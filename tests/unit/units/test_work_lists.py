@@ -14,7 +14,7 @@ from holdfast.runtime import Alarm
 from holdfast.transactions.base import Commit, Outcome, ScanPage
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import end_job, forget_job, job_key, read_task_progress
-from holdfast.units.progress import LIST_DROPPED, unit_counts_range
+from holdfast.units.progress import LIST_DROPPED, worker_unit_counts_range
 from holdfast.units.shard_task import ShardTask
 from holdfast.units.unit import UnitSettings
 from holdfast.units.work_list import (
@@ -507,7 +507,7 @@ def test_a_zombie_takes_nothing_from_the_next_job(end: str) -> None:
 def test_nothing_of_a_job_is_left(end: str) -> None:
     world = WorkWorld()
     world.worker().run()
-    start, stop = unit_counts_range(world.job.id)
+    start, stop = worker_unit_counts_range(world.job.id)
     assert list(read_records(world.inner, start, stop))
     _end(world, end)
     assert not list(read_records(world.inner, start, stop))

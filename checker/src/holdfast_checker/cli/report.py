@@ -22,7 +22,7 @@ from holdfast_checker.kernel.explore import Budget
 from holdfast_checker.kernel.state_space import BROKEN_CODE
 from holdfast_checker.narrative.story import Story, property_heading
 from holdfast_checker.specimens import COMPARED
-from holdfast_checker.subjects import SUBJECTS, committer_subject, find_subject
+from holdfast_checker.subjects import SUBJECTS, build_committer_subject, find_subject
 
 
 @dataclass(kw_only=True)
@@ -215,7 +215,7 @@ def print_replay(counterexample: Counterexample, story: Story | None, options: C
 # --- the list ---------------------------------------------------------------------------------------------------------
 def print_scenes_and_properties(out: Output, name: str | None) -> None:
     """Print the list of committers, and the scenes and properties of each subject, or of the one with this name."""
-    kinds: Mapping[str, Subject[Any]] = {"committers": committer_subject(TWO_PHASE), **SUBJECTS}
+    kinds: Mapping[str, Subject[Any]] = {"committers": build_committer_subject(TWO_PHASE), **SUBJECTS}
     if name is not None:
         subject = find_subject(name)
         kinds = {subject.name if subject.name in SUBJECTS else "committers": subject}
@@ -280,7 +280,7 @@ def print_guarantee_table(table: GuaranteeTable, out: Output) -> bool:
     out.say(f"{as_declared} of {len(cells)} declarations (holdfast committers) are confirmed")
     for cell in table.differences():
         out.say("")
-        for line in textwrap.wrap(f"{cell.committer.name}, {cell.row.title}: {_compare_with_paper(cell)}", out.width):
+        for line in textwrap.wrap(f"{cell.committer.name}, {cell.row.title}: {_describe_answers(cell)}", out.width):
             out.say(line)
         for text in filter(None, (cell.because, cell.reason)):
             for line in textwrap.wrap(text, out.width, initial_indent="  ", subsequent_indent="  "):
@@ -294,7 +294,7 @@ def _format_cell_with_marks(cell: GuaranteeCell) -> str:
     return _yes_or_no(cell.holds) + "*" * bool(cell.unless) + "?" * (not cell.complete) + "!" * differs
 
 
-def _compare_with_paper(cell: GuaranteeCell) -> str:
+def _describe_answers(cell: GuaranteeCell) -> str:
     found = _yes_or_no(cell.holds) + "".join(f", unless {circumstance}" for circumstance in cell.unless)
     declared = _yes_or_no(cell.declared.holds) + (f", unless {cell.declared.unless}" if cell.declared.unless else "")
     paper = "" if cell.paper_answer is None else f"; the paper says {_yes_or_no(cell.paper_answer)}"

@@ -140,7 +140,7 @@ class CommitterScene(subject.Scene):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CommitterSetting(CommitterScene):
+class WorldSettings(CommitterScene):
     """The configuration that the actors of a world share: its scene, the committer under test, and its stores.
 
     Attributes:
@@ -153,7 +153,7 @@ class CommitterSetting(CommitterScene):
     @classmethod
     def for_scene(
         cls, scene: CommitterScene, committer: Committer, capabilities: Mapping[str, Capabilities]
-    ) -> CommitterSetting:
+    ) -> WorldSettings:
         """Derive the configuration of a world from a scene and a committer.
 
         A job that overwrites does so by partitions if the committer supports no other overwrite."""
@@ -163,7 +163,7 @@ class CommitterSetting(CommitterScene):
         return cls(**given, committer=committer, capabilities=capabilities)
 
     @property
-    def may_replace_files(self) -> bool:
+    def can_other_jobs_replace_files(self) -> bool:
         """Check whether a job other than the driver's may replace existing files."""
         return any((one.mode or self.mode) in _REPLACING for one in self.others)
 
@@ -207,7 +207,7 @@ def _ask_cluster(port: Port, operation: str, *args: object) -> object:
 
 
 # --- drivers ----------------------------------------------------------------------------------------------------------
-def start_job_or_report(setting: CommitterSetting, port: Port, mode: SaveMode, batch: int | None) -> JobRecord | None:
+def start_job_or_report(setting: WorldSettings, port: Port, mode: SaveMode, batch: int | None) -> JobRecord | None:
     """Set up a job and return its record; if the setup fails or skips the job, report that outcome and return None."""
     ctx = setting.context(port)
     try:
@@ -228,7 +228,7 @@ def start_job_or_report(setting: CommitterSetting, port: Port, mode: SaveMode, b
     return job
 
 
-def run_driver(setting: CommitterSetting, port: Port) -> None:
+def run_driver(setting: WorldSettings, port: Port) -> None:
     """Run the driver of the tested job: set up, wait for the tasks, commit; abort if a task or the commit fails."""
     job = start_job_or_report(setting, port, setting.mode, setting.batch)
     if job is None:
@@ -238,14 +238,14 @@ def run_driver(setting: CommitterSetting, port: Port) -> None:
     commit_or_abort_job(setting, port, job, reports)
 
 
-def run_second_driver(setting: CommitterSetting, port: Port) -> None:
+def run_second_driver(setting: WorldSettings, port: Port) -> None:
     """Run a second driver, which commits or aborts the same job, because the first one is presumed dead."""
     job, reports = cast("tuple[JobRecord, tuple[TaskCommit, ...] | None]", _ask_cluster(port, "take_over"))
     commit_or_abort_job(setting, port, job, reports)
 
 
 def commit_or_abort_job(
-    setting: CommitterSetting, port: Port, job: JobRecord, reports: tuple[TaskCommit, ...] | None
+    setting: WorldSettings, port: Port, job: JobRecord, reports: tuple[TaskCommit, ...] | None
 ) -> bool:
     """Commit a job with its tasks' reports; abort it if `reports` is None or the commit fails; report the outcome.
 
@@ -270,12 +270,12 @@ def commit_or_abort_job(
 
 
 # --- tasks ------------------------------------------------------------------------------------------------------------
-def run_attempt_once_started(setting: CommitterSetting, task: int, attempt: int, port: Port) -> None:
+def run_attempt_once_started(setting: WorldSettings, task: int, attempt: int, port: Port) -> None:
     """Run a task attempt once the driver starts it: write its files, commit, and report to the driver."""
     run_attempt(setting, port, cast("JobRecord", _ask_cluster(port, "begin", task, attempt)), task, attempt)
 
 
-def run_attempt(setting: CommitterSetting, port: Port, job: JobRecord, task: int, attempt: int) -> None:
+def run_attempt(setting: WorldSettings, port: Port, job: JobRecord, task: int, attempt: int) -> None:
     """Run a task attempt that the driver has started: write its files, commit them, and report to the driver."""
     try:
         with setting.committer.setup_task(setting.context(port), job, task) as running:
@@ -289,7 +289,7 @@ def run_attempt(setting: CommitterSetting, port: Port, job: JobRecord, task: int
     _ask_cluster(port, "report", task, attempt, commit)
 
 
-def write_files(setting: CommitterSetting, running: TaskAttempt, task: int, attempt: int) -> None:
+def write_files(setting: WorldSettings, running: TaskAttempt, task: int, attempt: int) -> None:
     """Write the output files of a task attempt, without committing them."""
     for number in range(setting.files):
         name = make_chosen_file_name(task, number) if setting.chosen else running.file_name(".txt")
@@ -299,7 +299,7 @@ def write_files(setting: CommitterSetting, running: TaskAttempt, task: int, atte
 
 
 # --- others -----------------------------------------------------------------------------------------------------------
-def run_recovery(setting: CommitterSetting, port: Port) -> None:
+def run_recovery(setting: WorldSettings, port: Port) -> None:
     """Run recovery, like `holdfast recover`, for jobs that have been inactive for an hour, and report what it did."""
     _ask_cluster(port, "take_for_dead")
     try:
@@ -311,7 +311,7 @@ def run_recovery(setting: CommitterSetting, port: Port) -> None:
     _ask_cluster(port, "tell", "recovered", tuple(sorted((str(job.job), job.action.value) for job in ended)))
 
 
-def run_reader(setting: CommitterSetting, port: Port) -> None:
+def run_reader(setting: WorldSettings, port: Port) -> None:
     """Read the destination once through Holdfast, and report when the read began and ended."""
     since = port.call(Call(DESTINATION, "notes", (LOG_PREFIX,)))
     try:
@@ -333,7 +333,7 @@ def cancel_job(port: Port) -> None:
     _ask_cluster(port, "cancel")
 
 
-def run_other_jobs(setting: CommitterSetting, one: OtherJob, port: Port) -> None:
+def run_other_jobs(setting: WorldSettings, one: OtherJob, port: Port) -> None:
     """Run further jobs on the destination, one after another, until one is not committed; each reports its outcome."""
     if one.later:
         port.call(Call(CLUSTER, "await_end"))
@@ -350,7 +350,7 @@ def run_other_jobs(setting: CommitterSetting, one: OtherJob, port: Port) -> None
 
 
 def run_atomic_job(
-    setting: CommitterSetting, one: OtherJob, number: int, do: Callable[[Call], object], token: str
+    setting: WorldSettings, one: OtherJob, number: int, do: Callable[[Call], object], token: str
 ) -> object:
     """Run a whole further job as one atomic call on the store, and return its outcome: see `AtomicProgram`."""
     port = _ImmediateStorePort(one.name, do, int(token, 16))
@@ -381,7 +381,7 @@ class _ImmediateStorePort(Port):
         return f"{self._token:012x}"
 
 
-def _run_one_other_job(setting: CommitterSetting, port: Port, one: OtherJob, number: int) -> bool:
+def _run_one_other_job(setting: WorldSettings, port: Port, one: OtherJob, number: int) -> bool:
     job = start_job_or_report(setting, port, one.mode or setting.mode, one.batch)
     if job is None:
         return False
@@ -391,16 +391,16 @@ def _run_one_other_job(setting: CommitterSetting, port: Port, one: OtherJob, num
     except HoldfastError:
         pass  # its driver aborts the job
     else:
-        port.call(Call(CLUSTER, "offer", (_announce_commit(one, job, reports[0]),)))
+        port.call(Call(CLUSTER, "offer", (_make_commit_announcement(one, job, reports[0]),)))
     return commit_or_abort_job(replace(setting, tasks=1), port, job, reports)
 
 
-def _announce_commit(one: OtherJob, job: JobRecord, report: TaskCommit) -> CommitAnnouncement:
+def _make_commit_announcement(one: OtherJob, job: JobRecord, report: TaskCommit) -> CommitAnnouncement:
     return CommitAnnouncement(one.name, job.job, report.attempt, job.mode)
 
 
 def _run_only_task(
-    setting: CommitterSetting, ctx: CommitContext, job: JobRecord, one: OtherJob, number: int
+    setting: WorldSettings, ctx: CommitContext, job: JobRecord, one: OtherJob, number: int
 ) -> TaskCommit:
     """Run the only task: write a file into each directory."""
     with setting.committer.setup_task(ctx, job, 0) as running:

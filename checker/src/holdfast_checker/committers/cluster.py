@@ -282,7 +282,7 @@ class Cluster:
             ways.insert(0, commits)
         return ways
 
-    def _take_for_dead(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+    def _await_death_of_drivers(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
         """Start recovery when the drivers are dead, or have been silent for so long that they are presumed dead.
 
         It is unknown whether a driver that is cut off from the cluster is alive. No driver starts afterwards.

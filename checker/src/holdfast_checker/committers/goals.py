@@ -77,7 +77,7 @@ def _is_job_decided_and_done(sandbox: StoreSandbox, before: View, after: View, a
     return found is not None and _driver_job_commit(before) is None and found.seq in _new_done_marks(before, after)
 
 
-def _has_other_finished_driver_job(sandbox: StoreSandbox, before: View, after: View, actor: str) -> bool:
+def _does_other_job_finish_driver_job(sandbox: StoreSandbox, before: View, after: View, actor: str) -> bool:
     found = _driver_job_commit(after)
     return found is not None and found.seq in _new_done_marks(before, after) and actor in _other_jobs(sandbox)
 
@@ -91,7 +91,7 @@ def _other_job_commits_too(sandbox: StoreSandbox, before: View, after: View, act
     return mine and _driver_job_commit(after) is not None
 
 
-def _commits_after_death(sandbox: StoreSandbox, before: View, after: View, actor: str) -> bool:
+def _commits_after_driver_death(sandbox: StoreSandbox, before: View, after: View, actor: str) -> bool:
     told = any(told.outcome == "committed" and told.who in _other_jobs(sandbox) for told in new_outcomes(before, after))
     return told and cluster_state(after).driver == "dead"
 
@@ -99,13 +99,13 @@ def _commits_after_death(sandbox: StoreSandbox, before: View, after: View, actor
 def _overwrite_deletes_old_files(sandbox: StoreSandbox, before: View, after: View, actor: str) -> bool:
     ledger = _get_destination_ledger(after)
     done = [one for one in ledger.decisions if one.seq in _new_done_marks(before, after) and one.commits]
-    return any(_save_mode(one) in _REPLACING and sandbox.old.keys() - visible_files(after).keys() for one in done)
+    return any(_read_save_mode(one) in _REPLACING and sandbox.old.keys() - visible_files(after).keys() for one in done)
 
 
 _REPLACING = (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS)
 
 
-def _save_mode(one: LogDecision) -> SaveMode:
+def _read_save_mode(one: LogDecision) -> SaveMode:
     entry = decode_entry("", one.seq, one.data)
     assert entry.kind is Kind.COMMIT
     return entry.record.mode
@@ -170,10 +170,10 @@ GOALS: Mapping[str, Goal] = {
     "rolled-forward": Goal("recovery rolls a decided job forward", step=_make_recovery_action_goal("roll forward")),
     "rolled-back": Goal("recovery aborts an undecided job", step=_make_recovery_action_goal("roll back")),
     "helped": Goal(
-        "another job finishes a decision that its driver left unfinished", step=_has_other_finished_driver_job
+        "another job finishes a decision that its driver left unfinished", step=_does_other_job_finish_driver_job
     ),
     "second-job": Goal("another job is committed as well as the driver's", step=_other_job_commits_too),
-    "after-a-death": Goal("another job is committed after the driver has died", step=_commits_after_death),
+    "after-a-death": Goal("another job is committed after the driver has died", step=_commits_after_driver_death),
     "overtaken": Goal(
         "another job is decided while the driver's runs, and both are committed", step=_is_other_job_decided_first
     ),

@@ -133,7 +133,7 @@ class LedgerKeepingStore(StoreResource):
 
     def set_initial_contents(self, image: StoreSnapshot) -> None:
         base = max((seq for seq, kind, _ in _log_records_in_image(image) if kind == "json"), default=0)
-        super().set_initial_contents(_logged_image(image, DecisionLedger(base=base)))
+        super().set_initial_contents(_attach_ledger(image, DecisionLedger(base=base)))
 
     def state_key(self, state: object) -> Hashable:
         return (super().state_key(state), cast("StoreSnapshotWithLedger", state).ledger)
@@ -144,7 +144,7 @@ class LedgerKeepingStore(StoreResource):
             return Reply(len(ledger.visible)), state
         if call.operation == "note":
             offers = (*ledger.offers, cast("CommitAnnouncement", call.args[0]))
-            return Reply(), _logged_image(state, replace(ledger, offers=offers))
+            return Reply(), _attach_ledger(state, replace(ledger, offers=offers))
         reply, after = super().execute_call(state, call, actor)
         if after is state or call.operation == "run_atomically":
             return reply, after
@@ -152,10 +152,10 @@ class LedgerKeepingStore(StoreResource):
             if (found := _RECORD.fullmatch(key)) is not None:
                 created = isinstance(mode, Create)
                 ledger = ledger.with_record(int(found[1]), found[2], after.objects[key].data, created=created)
-        return reply, _logged_image(after, ledger)
+        return reply, _attach_ledger(after, ledger)
 
 
-def _logged_image(image: StoreSnapshot, ledger: DecisionLedger) -> StoreSnapshotWithLedger:
+def _attach_ledger(image: StoreSnapshot, ledger: DecisionLedger) -> StoreSnapshotWithLedger:
     return StoreSnapshotWithLedger(image.objects, image.uploads, image.renamed_directories, image.key, ledger)
 
 

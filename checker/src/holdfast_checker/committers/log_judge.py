@@ -24,7 +24,7 @@ from typing import cast
 from holdfast.commit import CommitContext, SaveMode, layout
 from holdfast.commit.ids import FileOwner, file_name
 from holdfast.commit.leftovers import RecoveryAction
-from holdfast.commit.success_file import report_decision_number
+from holdfast.commit.success_file import get_decision_number
 from holdfast.commit.two_phase.snapshot import read_snapshot
 from holdfast.errors import HoldfastError
 from holdfast_checker.committers.cluster import ClusterState, LearnedOutcome
@@ -54,7 +54,7 @@ _NEEDS_NOTHING = (SaveMode.FAIL, SaveMode.IGNORE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobSubmission:
+class CommitRequest:
     """The files that a job submits for its commit, with its save mode.
 
     Attributes:
@@ -87,7 +87,7 @@ def _directory_of_path(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def files_after_decisions(old: Shown, made: Iterable[LogDecision], submissions: Mapping[str, JobSubmission]) -> Shown:
+def files_after_decisions(old: Shown, made: Iterable[LogDecision], submissions: Mapping[str, CommitRequest]) -> Shown:
     """Apply decisions of the log one after another, and return the files that are visible afterwards.
 
     Args:
@@ -100,13 +100,13 @@ def files_after_decisions(old: Shown, made: Iterable[LogDecision], submissions: 
     return old
 
 
-def pending_chosen_paths(waiting: Iterable[LogDecision], submissions: Mapping[str, JobSubmission]) -> frozenset[str]:
+def pending_chosen_paths(waiting: Iterable[LogDecision], submissions: Mapping[str, CommitRequest]) -> frozenset[str]:
     """Return the caller-chosen paths of commits that are not yet marked visible; readers see no files there."""
     jobs = [submissions[one.job] for one in waiting if one.commits]
     return frozenset(path for job in jobs if job.chosen for path in job.files)
 
 
-def describe_invalid_decision(old: Shown, made: Sequence[LogDecision], submissions: Mapping[str, JobSubmission]) -> str:
+def describe_invalid_decision(old: Shown, made: Sequence[LogDecision], submissions: Mapping[str, CommitRequest]) -> str:
     """Describe the first decision that the model forbids, given the earlier ones; empty string if all are valid."""
     batches: dict[tuple[str, int], int] = {}
     for one in made:
@@ -153,7 +153,7 @@ class AllowedFiles:
         return ""
 
 
-def allowed_files_after(old: Shown, ledger: DecisionLedger, submissions: Mapping[str, JobSubmission]) -> AllowedFiles:
+def allowed_files_after(old: Shown, ledger: DecisionLedger, submissions: Mapping[str, CommitRequest]) -> AllowedFiles:
     """Return which files a tool that only lists may see, given the decisions and how far each was carried out."""
     found = AllowedFiles({path: frozenset({origin}) for path, origin in old.items()})
     found.reasons.update(dict.fromkeys(old, "no decision replaces it"))
@@ -168,7 +168,7 @@ def allowed_files_after(old: Shown, ledger: DecisionLedger, submissions: Mapping
 
 
 def _allow_files_of_commit(
-    found: AllowedFiles, seq: int, job: JobSubmission, gone: frozenset[str], visible: bool, done: bool
+    found: AllowedFiles, seq: int, job: CommitRequest, gone: frozenset[str], visible: bool, done: bool
 ) -> None:
     there = "done" if done else "marked visible" if visible else "not marked visible"
     for path, origin in job.files.items():
@@ -186,12 +186,12 @@ def _allow_files_of_commit(
 _SUCCESS = HOME + layout.SUCCESS
 
 
-def submissions_by_job(
+def commit_requests_by_job(
     sandbox: StoreSandbox, cluster: ClusterState, ledger: DecisionLedger
-) -> Mapping[str, JobSubmission]:
+) -> Mapping[str, CommitRequest]:
     """Return the submission (files and save mode) of each job that has been able to commit so far, by job id."""
     setting = sandbox.setting
-    found: dict[str, JobSubmission] = {}
+    found: dict[str, CommitRequest] = {}
     if cluster.job is not None and None not in cluster.accepted:
         files: dict[str, FileOrigin] = {}
         for task, accepted in enumerate(cluster.accepted):
@@ -203,7 +203,7 @@ def submissions_by_job(
                 files[f"{choose_partition_directory(attempt, number)}/{name}"] = FileOrigin(
                     "main", task, attempt, number
                 )
-        found[cluster.job.job] = JobSubmission(
+        found[cluster.job.job] = CommitRequest(
             who="the driver", mode=cluster.job.mode, files=files, chosen=setting.chosen
         )
     jobs = {one.name: one for one in setting.others}
@@ -217,7 +217,7 @@ def submissions_by_job(
             )
             for at, folder in enumerate(jobs[offer.who].directories)
         }
-        found[offer.job] = JobSubmission(who=f"the {offer.who}", mode=offer.mode, files=files, chosen=setting.chosen)
+        found[offer.job] = CommitRequest(who=f"the {offer.who}", mode=offer.mode, files=files, chosen=setting.chosen)
     return found
 
 
@@ -252,14 +252,14 @@ def judge_destination_against_log(sandbox: StoreSandbox, view: View) -> str:
     ledger = ledger_of_store(view, DESTINATION)
 
     def judge_store_and_read() -> str:
-        words = _judge_store_against_log(sandbox, image, ledger, submissions_by_job(sandbox, cluster, ledger))
+        words = _judge_store_against_log(sandbox, image, ledger, commit_requests_by_job(sandbox, cluster, ledger))
         return words or _judge_read(sandbox, sandbox.copy(view).context(), ledger, cluster)
 
     return sandbox.get_cached_verdict((looked_at, ledger, reported, cluster.offers), judge_store_and_read) or ""
 
 
 def _judge_store_against_log(
-    sandbox: StoreSandbox, image: StoreSnapshot, ledger: DecisionLedger, submissions: Mapping[str, JobSubmission]
+    sandbox: StoreSandbox, image: StoreSnapshot, ledger: DecisionLedger, submissions: Mapping[str, CommitRequest]
 ) -> str:
     if ledger.wrong:
         return ledger.wrong
@@ -300,7 +300,7 @@ def _judge_read_paths(
         later: whether other decisions were made since the read.
     """
     counted = [one for one in ledger.decisions if one.seq in ledger.visible[:marks]]
-    submissions = submissions_by_job(sandbox, cluster, ledger)
+    submissions = commit_requests_by_job(sandbox, cluster, ledger)
     wanted = dict(files_after_decisions(sandbox.old, counted, submissions))
     for path in pending_chosen_paths([one for one in ledger.decisions if one not in counted], submissions):
         wanted.pop(path, None)
@@ -364,7 +364,7 @@ def judge_final_files(sandbox: StoreSandbox, view: View) -> str:
     waiting = [one.seq for one in ledger.decisions if one.seq not in ledger.done]
     if waiting:
         return f"after recovery decision {waiting[0]} is not done"
-    submissions = submissions_by_job(sandbox, cluster, ledger)
+    submissions = commit_requests_by_job(sandbox, cluster, ledger)
     words = _judge_store_against_log(sandbox, image, ledger, submissions) or _judge_read(
         sandbox, settled.context(), ledger, cluster
     )
@@ -402,7 +402,7 @@ def _is_key_judged(key: str) -> bool:
 def decision_number_in_success(image: StoreSnapshot) -> int | None:
     """Return the number of the log decision that the file ``_SUCCESS`` reports; None if there is no such file."""
     found = image.objects.get(_SUCCESS)
-    return None if found is None else report_decision_number(json.loads(found.data))
+    return None if found is None else get_decision_number(json.loads(found.data))
 
 
 def _judge_success_file(seq: int | None, ledger: DecisionLedger) -> str:

@@ -307,7 +307,7 @@ class _CallDescriber:
             "the destination shows": shown + (" (and _SUCCESS)" if HOME + layout.SUCCESS in image.objects else ""),
             "hidden": _describe_origins(origin for origin in hidden if not origin.damaged),
             "pending uploads": ", ".join(f"{count} of {who}" for who, count in sorted(uploads.items())) or "none",
-            "decided": ", ".join(_decisions_in_log(image)) or "nothing",
+            "decided": ", ".join(_describe_decisions_in_log(image)) or "nothing",
             "outcomes": ", ".join(f"{told.who}: {told.outcome}" for told in cluster.told) or "none",
         }
 
@@ -341,7 +341,7 @@ def _describe_job(job: str) -> str:
     return "" if job == "main" else f" of the {job} job"
 
 
-def _decisions_in_log(image: StoreSnapshot) -> Iterable[str]:
+def _describe_decisions_in_log(image: StoreSnapshot) -> Iterable[str]:
     for key, found in sorted(image.objects.items()):
         match = re.fullmatch(rf"{layout.LOG}(\d+)\.json", relative_path(key))
         if match is not None:

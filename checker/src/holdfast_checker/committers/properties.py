@@ -13,13 +13,13 @@ from holdfast.errors import FencedError, HoldfastError, OutcomeUnknownError
 from holdfast_checker.committers.cluster import ClusterState, JobPhase, LearnedOutcome
 from holdfast_checker.committers.ledger import ledger_of_store
 from holdfast_checker.committers.log_judge import (
+    commit_requests_by_job,
     decision_number_in_success,
     describe_success_regression,
     files_after_decisions,
     judge_destination_against_log,
     judge_final_files,
     judge_outcome,
-    submissions_by_job,
 )
 from holdfast_checker.committers.output import (
     DESTINATION,
@@ -110,7 +110,7 @@ def format_origins(origins: Iterable[FileOrigin]) -> str:
 
 
 # --- C1 to C3 ---------------------------------------------------------------------------------------------------------
-def _describe_missing_tasks(sandbox: StoreSandbox, view: View, found: Mapping[str, FileOrigin]) -> str:
+def _describe_missing_files(sandbox: StoreSandbox, view: View, found: Mapping[str, FileOrigin]) -> str:
     missing = (winner.missing for winner in visible_attempts(cluster_state(view), found, sandbox.setting.files))
     return next((format_origins(one) for one in missing if one), "")
 
@@ -118,14 +118,14 @@ def _describe_missing_tasks(sandbox: StoreSandbox, view: View, found: Mapping[st
 def _judge_completeness(sandbox: StoreSandbox, before: View, after: View, actor: str) -> str | None:
     """Judge C1: for every task, all files of one attempt are visible. C3 says which attempt it must be."""
     told = find_driver_finished_in_step(before, after)
-    lacks = _describe_missing_tasks(sandbox, after, visible_files(after)) if told else ""
+    lacks = _describe_missing_files(sandbox, after, visible_files(after)) if told else ""
     return f"{told} was told that the job is committed, and the destination lacks {lacks}" if lacks else None
 
 
 def _judge_completeness_after_recovery(sandbox: StoreSandbox, view: View) -> str | None:
     """Judge C1 of a job that is committed with its clean-up pending: it must be complete after recovery."""
     told = find_drivers_with_outcome(view, "committed")
-    lacks = _describe_missing_tasks(sandbox, view, sandbox.copy_after_recovery(view).visible_files()) if told else ""
+    lacks = _describe_missing_files(sandbox, view, sandbox.copy_after_recovery(view).visible_files()) if told else ""
     if not lacks:
         return None
     return f"{told[0].who} was told that the job is committed, and after recovery the destination lacks {lacks}"
@@ -210,7 +210,7 @@ def _judge_untouched_bystanders(sandbox: StoreSandbox, view: View) -> str | None
     The committed files of another job stay, unless jobs overwrite.
     """
     settled = sandbox.copy_after_recovery(view)
-    kept = sandbox.setting.mode is SaveMode.APPEND and not sandbox.setting.may_replace_files
+    kept = sandbox.setting.mode is SaveMode.APPEND and not sandbox.setting.can_other_jobs_replace_files
     if kept and not files_of_job(settled.visible_files().values(), "other"):
         for told in cluster_state(view).told:
             if told.who == "other job" and told.outcome == "committed":
@@ -373,7 +373,7 @@ def _judge_atomic_listing(sandbox: StoreSandbox, before: View, after: View, acto
         return None
     ledger = ledger_of_store(after, DESTINATION)
     commits = [one for one in ledger.decisions if one.commits]
-    submissions = submissions_by_job(sandbox, cluster_state(after), ledger)
+    submissions = commit_requests_by_job(sandbox, cluster_state(after), ledger)
     if any(one.job not in submissions for one in commits):
         return None  # the log's order judges such a decision
     wanted, shown = files_after_decisions(sandbox.old, commits, submissions), visible_files(after)

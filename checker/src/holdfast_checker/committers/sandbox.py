@@ -17,7 +17,7 @@ from holdfast.commit.two_phase.committer import TWO_PHASE
 from holdfast.errors import HoldfastError
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.stores.base import iter_objects, iter_uploads
-from holdfast_checker.committers.actors import FINALLY_S, QUIET_S, CommitterSetting
+from holdfast_checker.committers.actors import FINALLY_S, QUIET_S, WorldSettings
 from holdfast_checker.committers.cluster import CLUSTER, ClusterState
 from holdfast_checker.committers.output import DESTINATION, HOME, FileOrigin, file_bytes, visible_in_image
 from holdfast_checker.framework.subject import VerdictCache
@@ -52,7 +52,7 @@ class CopiedStores:
     """
 
     stores: Mapping[str, RestorableStore]
-    setting: CommitterSetting
+    setting: WorldSettings
     ids: CountingIds
     recovered: list[str] = field(default_factory=list)
     troubles: list[str] = field(default_factory=list)
@@ -125,16 +125,16 @@ class CopiedStores:
         Raises:
             HoldfastError: the job cannot be committed.
         """
-        job, commit, path = self._write_file(HOME, "next")
+        job, commit, path = self._set_up_job_and_commit_task(HOME, "next")
         self.setting.committer.commit_job(self.context(), job, [commit], 1)
         return path
 
     def start_live_job(self, home: str) -> BystanderJob:
         """Start a job on a destination of the copied stores, commit one task, and leave the job running."""
-        job, commit, _path = self._write_file(home, "bystander")
+        job, commit, _path = self._set_up_job_and_commit_task(home, "bystander")
         return BystanderJob(home, job, commit)
 
-    def _write_file(self, home: str, name: str) -> tuple[JobRecord, TaskCommit, str]:
+    def _set_up_job_and_commit_task(self, home: str, name: str) -> tuple[JobRecord, TaskCommit, str]:
         committer, ctx = self.setting.committer, self.context(home)
         mode = self.setting.mode
         if SaveMode.APPEND in committer.modes and mode in (SaveMode.FAIL, SaveMode.IGNORE):
@@ -153,7 +153,7 @@ class StoreSandbox(VerdictCache):
     """Creates copies of a world's stores for properties, and caches the result of recovery for equal contents."""
 
     def __init__(
-        self, setting: CommitterSetting, resources: Mapping[str, StoreResource], bystanders: Sequence[BystanderJob] = ()
+        self, setting: WorldSettings, resources: Mapping[str, StoreResource], bystanders: Sequence[BystanderJob] = ()
     ) -> None:
         self.setting = setting
         self.bystanders = tuple(bystanders)

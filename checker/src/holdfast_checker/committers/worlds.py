@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.commit import Committer
 from holdfast.stores.base import Capabilities, MultipartLimits, Support
 from holdfast_checker.committers import actors
-from holdfast_checker.committers.actors import CommitterScene, CommitterSetting, run_atomic_job, run_other_jobs
+from holdfast_checker.committers.actors import CommitterScene, WorldSettings, run_atomic_job, run_other_jobs
 from holdfast_checker.committers.cluster import CLUSTER, Cluster, name_of_attempt_actor
 from holdfast_checker.committers.ledger import LedgerKeepingStore
 from holdfast_checker.committers.output import DESTINATION, HOME, file_bytes, is_call_observed, make_chosen_file_name
@@ -46,7 +46,7 @@ def build_world(committer: Committer, scene: CommitterScene, tracker: GoalTracke
         )
         for name, options in _options_of_stores(committer, scene).items()
     }
-    setting = CommitterSetting.for_scene(scene, committer, {name: one.capabilities for name, one in stores.items()})
+    setting = WorldSettings.for_scene(scene, committer, {name: one.capabilities for name, one in stores.items()})
     for one in scene.others:
         for number in range(one.times):
             stores[DESTINATION].define_atomic_call(
@@ -75,7 +75,7 @@ def _options_of_stores(committer: Committer, scene: CommitterScene) -> dict[str,
 
 
 def _fill_stores(
-    setting: CommitterSetting, scene: CommitterScene, stores: Mapping[str, StoreResource]
+    setting: WorldSettings, scene: CommitterScene, stores: Mapping[str, StoreResource]
 ) -> list[BystanderJob]:
     """Write what exists at the start of a history: running jobs, and files of an earlier job."""
     copy = StoreSandbox(setting, stores).copy_states(
@@ -99,7 +99,7 @@ def _may_actor_crash(actor: Actor, scene: CommitterScene) -> bool:
     return not scene.mortal or actor.name.partition(" ")[0] in scene.mortal
 
 
-def _create_actors(setting: CommitterSetting, scene: CommitterScene) -> list[Actor]:
+def _create_actors(setting: WorldSettings, scene: CommitterScene) -> list[Actor]:
     found = [Actor("driver", partial(actors.run_driver, setting))]
     found += [
         Actor(name_of_attempt_actor(task, attempt), partial(actors.run_attempt_once_started, setting, task, attempt))

@@ -21,7 +21,7 @@ from holdfast_checker.kernel.counterexample import Counterexample, replay_choice
 from holdfast_checker.kernel.explore import Budget, Exploration, explore_world
 from holdfast_checker.kernel.shrink import shrink_counterexample
 from holdfast_checker.kernel.state_space import BROKEN_CODE
-from holdfast_checker.kernel.walk import RandomHistories, run_random_histories
+from holdfast_checker.kernel.walk import WalkResults, run_random_histories
 from holdfast_checker.kernel.world import World
 from holdfast_checker.narrative.story import Story, tell_story
 
@@ -86,7 +86,7 @@ class RandomHistoryReport:
 
     scene: Scene | None
     first: int
-    walks: RandomHistories
+    walks: WalkResults
     broken: tuple[str, ...]
     reached: tuple[str, ...]
 
@@ -158,7 +158,7 @@ class Check:
 
     def walk(self, scene: Scene | None, seed: int, *, first: int = 0, budget: Budget) -> RandomHistoryReport:
         """Run random executions of a scene, or, if it is None, of scenes that are drawn at random from the seed."""
-        walks, tracker = RandomHistories(seed=seed, next=first), GoalTracker(self.subject.goals, self.subject.goals)
+        walks, tracker = WalkResults(seed=seed, next=first), GoalTracker(self.subject.goals, self.subject.goals)
         while True:
             self._run_executions_of_scene(
                 scene or self.subject.random_scene(seed, walks.next // _HISTORIES_EACH), walks, tracker, budget, scene
@@ -168,12 +168,12 @@ class Check:
                 return RandomHistoryReport(scene, first, walks, self._sort_by_harm(walks.findings), reached)
 
     def _run_executions_of_scene(
-        self, scene: Scene, walks: RandomHistories, tracker: GoalTracker, budget: Budget, only: Scene | None
+        self, scene: Scene, walks: WalkResults, tracker: GoalTracker, budget: Budget, only: Scene | None
     ) -> None:
         world = self._build_world(scene, tracker)
         stops = self._make_stop_condition(world)
 
-        def is_over(now: RandomHistories) -> bool:
+        def is_over(now: WalkResults) -> bool:
             self._progress(scene.name, f"{now.histories:,} histories{self._progress_text(now)}")
             return stops(now) or (only is None and now.next % _HISTORIES_EACH == 0)
 
@@ -197,14 +197,14 @@ class Check:
         """Return all violations found so far, those of the most harmful properties first."""
         return [self.violations[name] for name in self._sort_by_harm(self.violations)]
 
-    def _progress_text(self, now: Exploration | RandomHistories) -> str:
+    def _progress_text(self, now: Exploration | WalkResults) -> str:
         broken = self._sort_by_harm({*self.violations, *now.findings})
         return f", violated so far: {', '.join(broken)}" if broken else ""
 
     def _sort_by_harm(self, names: Iterable[str]) -> tuple[str, ...]:
         return tuple(sorted(names, key=[BROKEN_CODE, *self.subject.rules].index))
 
-    def _make_stop_condition(self, world: World) -> Callable[[Exploration | RandomHistories], bool]:
+    def _make_stop_condition(self, world: World) -> Callable[[Exploration | WalkResults], bool]:
         """Return the condition that ends a search: all properties of the world are violated."""
         breakable = {one.name for one in world.properties if one.title and (one.step or one.end)} or {BROKEN_CODE}
         return lambda now: self._until() or now.findings.keys() >= breakable

@@ -87,10 +87,12 @@ def judge_linearizable(operations: Sequence[Operation], model: Model, *, limit: 
         ends.sort(key=lambda one: (one.ended, one.invoked))
         # If a prefix has no order, no longer prefix has one.
         count = bisect_left(
-            range(len(ends)), True, key=lambda n: _find_order(_cut_history(there, ends[: n + 1]), model, limit) is None
+            range(len(ends)),
+            True,
+            key=lambda n: _find_order(_truncate_after(there, ends[: n + 1]), model, limit) is None,
         )
         return Verdict(
-            Linearizability.NO, _describe_misfit(_cut_history(there, ends[: count + 1]), ends[count], model, limit)
+            Linearizability.NO, _describe_misfit(_truncate_after(there, ends[: count + 1]), ends[count], model, limit)
         )
     except _SearchLimitError:
         many = f"unknown whether {len(there)} operations have an order"
@@ -130,7 +132,7 @@ def _find_order(
     expected = [canonical_key(one.value) for one in operations]
     needed = sum(bit for bit, is_sure in zip(bits, sure, strict=True) if is_sure)
 
-    def is_possible(index: int, answer: object) -> bool:
+    def is_answer_possible(index: int, answer: object) -> bool:
         if operations[index] is free:
             return canonical_key(answer) not in except_for
         return not sure[index] or canonical_key(answer) == expected[index]
@@ -151,7 +153,7 @@ def _find_order(
             continue
         after, answer = model.apply(state, operations[index])
         place = (taken | bits[index], after)
-        if is_possible(index, answer) and place not in tried:
+        if is_answer_possible(index, answer) and place not in tried:
             tried.add(place)
             if len(tried) > limit:
                 raise _SearchLimitError
@@ -161,7 +163,7 @@ def _find_order(
 
 
 # --- words ------------------------------------------------------------------------------------------------------------
-def _cut_history(operations: Sequence[Operation], ended: Sequence[Operation]) -> list[Operation]:
+def _truncate_after(operations: Sequence[Operation], ended: Sequence[Operation]) -> list[Operation]:
     """Cut the history after the last end of the operations `ended`; all operations not in `ended` become unknown."""
     last, known = ended[-1].ended, set(map(id, ended))
     assert last is not None
@@ -226,29 +228,29 @@ def judge_with_crashes(
         """Return a sort key for sets of undone operations: closest in size to `count` first, then newest."""
         return abs(len(lost) - count), -sum(operations[number].invoked for number in lost)
 
-    def drop_operations(lost: frozenset[int]) -> list[Operation]:
+    def undo_operations(lost: frozenset[int]) -> list[Operation]:
         left = (undone(one) if number in lost else one for number, one in enumerate(operations))
         return [one for one in left if one is not None]
 
-    losses = sorted(_possibly_undone_operations(operations, last_crash_position(crashes)), key=rank_by_likelihood)
-    if any(judge_linearizable(drop_operations(lost), model).answer is Linearizability.YES for lost in losses):
+    losses = sorted(_iter_undone_operation_sets(operations, last_crash_position(crashes)), key=rank_by_likelihood)
+    if any(judge_linearizable(undo_operations(lost), model).answer is Linearizability.YES for lost in losses):
         return ""
     those = ", ".join(model.tell(operations[number]) for number in sorted(losses[0])) or "nothing"
-    words = judge_linearizable(drop_operations(losses[0]), model).words
+    words = judge_linearizable(undo_operations(losses[0]), model).words
     return f"whichever operations the crash has undone; if it has undone {those}: {words}"
 
 
-def _possibly_undone_operations(operations: Sequence[Operation], end: int) -> Iterator[frozenset[int]]:
+def _iter_undone_operation_sets(operations: Sequence[Operation], end: int) -> Iterator[frozenset[int]]:
     """Yield the sets of operations that may be undone, by their numbers."""
     of_each: dict[str, list[int]] = {}
     for number, one in enumerate(operations):
         if one.invoked <= end and one.outcome is Outcome.OK:
             of_each.setdefault(one.who, []).append(number)
-    for way in product(*(_gapless_parts(numbers) for numbers in of_each.values())):
+    for way in product(*(_list_contiguous_subsequences(numbers) for numbers in of_each.values())):
         yield frozenset(number for run in way for number in run)
 
 
-def _gapless_parts(numbers: Sequence[int]) -> list[Sequence[int]]:
+def _list_contiguous_subsequences(numbers: Sequence[int]) -> list[Sequence[int]]:
     """Return all parts of a sequence without gaps, also the empty one."""
     count = len(numbers)
     return [(), *(numbers[first:end] for first in range(count) for end in range(first + 1, count + 1))]

@@ -130,10 +130,10 @@ def replay_choices(world: World, choices: Iterable[Choice], *, lenient: bool = F
                 actor=choice.actor,
                 label=choice.label,
             )
-    return ReplayedExecution(space, states, steps, _violations_of_steps(space, states, steps))
+    return ReplayedExecution(space, states, steps, _violations_of_last_step(space, states, steps))
 
 
-def _violations_of_steps(space: StateSpace, states: list[State], steps: list[Step]) -> tuple[tuple[str, str], ...]:
+def _violations_of_last_step(space: StateSpace, states: list[State], steps: list[Step]) -> tuple[tuple[str, str], ...]:
     broken = space.violations_of_step(states[-2], steps[-1]) if steps else ()
     if space.is_final(states[-1]):
         broken += space.violations_at_end(states[-1])

@@ -103,7 +103,7 @@ class ProcessTrees:
                 return None
             at = self._append_reply(at, last, call)
             first.append(at)
-            last = self._reply_if_alone(world, call, self.actors[actor].name)
+            last = self._execute_call_undisturbed(world, call, self.actors[actor].name)
             return last
 
         def answer_call(index: int, call: Call) -> Reply | None:
@@ -130,7 +130,7 @@ class ProcessTrees:
             raise NondeterminismError(f"{self.actors[actor].name} stopped before its next call")
         return first[0]
 
-    def _reply_if_alone(self, world: dict[str, object], call: Call, actor: str) -> Reply | None:
+    def _execute_call_undisturbed(self, world: dict[str, object], call: Call, actor: str) -> Reply | None:
         """Return the reply to a call if no other actor moves and no fault happens; None if the call blocks."""
         ways = self._resources[call.resource].alternatives(world[call.resource], call, actor)
         if not ways or ways[0].fault is not None:
@@ -164,7 +164,7 @@ class ProcessTrees:
                     raise NondeterminismError(f"a process called {call}, before: {found.call}")
                 return found
         place = self._add_local_state(parent, reply, call)
-        place.footprint = self._footprint_of(call)
+        place.footprint = self._number_footprint(call)
         if parent is not None:
             parent.next[number] = place
         future = 1 << place.footprint
@@ -186,7 +186,7 @@ class ProcessTrees:
             parent.next[self.reply_number(reply)] = end
         return end
 
-    def _footprint_of(self, call: Call) -> int:
+    def _number_footprint(self, call: Call) -> int:
         footprint, seen = self._resources[call.resource].footprint(call), self._observed(call)
         number = self._footprints.number((footprint, seen), (footprint, seen))
         if number == len(self.conflicts):

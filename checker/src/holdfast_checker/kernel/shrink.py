@@ -48,17 +48,19 @@ class _Shrinker:
     def shrink(self, history: _ViolatingHistory) -> _ViolatingHistory:
         """Return a simpler history that also violates the property; the given one if none is found."""
         change_parts = partial(_hand_steps_to_actor, tuple(self._actors))
-        for proposals in (_drop_each_actor, change_parts, _remove_faults, _stop_earlier, _join_runs, _drop_steps):
+        for proposals in (_drop_each_actor, change_parts, _remove_faults, _shorten_each_actor, _join_runs, _drop_steps):
             easier: _ViolatingHistory | None = history
             while easier is not None:
                 history = easier
                 tried = (
-                    self.replay_proposal(proposal) for proposal in proposals(history.choices) if self._may_try(proposal)
+                    self.replay_proposal(proposal)
+                    for proposal in proposals(history.choices)
+                    if self._begin_try(proposal)
                 )
                 easier = next((one for one in tried if one is not None and one.cost < history.cost), None)
         return history
 
-    def _may_try(self, proposal: _Choices) -> bool:
+    def _begin_try(self, proposal: _Choices) -> bool:
         if proposal in self._tried or self._left == 0 or self._until():
             return False
         self._tried.add(proposal)
@@ -139,7 +141,7 @@ def _remove_faults(choices: _Choices) -> Iterator[_Choices]:
             yield (*choices[:at], *choices[at + 1 :])
 
 
-def _stop_earlier(choices: _Choices) -> Iterator[_Choices]:
+def _shorten_each_actor(choices: _Choices) -> Iterator[_Choices]:
     """Leave out the second half of an actor's steps, then the last quarter, and so on."""
     for actor in _actor_names(choices):
         own = [at for at, choice in enumerate(choices) if choice.actor == actor]

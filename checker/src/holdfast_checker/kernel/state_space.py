@@ -86,17 +86,17 @@ class StateSpace:
         """Return the view of a world's state that properties evaluate: the states of all its resources."""
         return View({name: self._numbered[i].values[state[i]] for i, name in enumerate(self.names)})
 
-    def resource_keys(self, state: State) -> tuple[Hashable, ...]:
+    def compute_resource_state_keys(self, state: State) -> tuple[Hashable, ...]:
         """Return a hashable key for each resource's state in a state of the world; comparable between state spaces."""
         return tuple(self._resources[i].state_key(self._numbered[i].values[state[i]]) for i in range(len(self.names)))
 
-    def place(self, state: State, actor: int) -> LocalState:
+    def get_local_state(self, state: State, actor: int) -> LocalState:
         return self.processes.places[state[self._first_place + actor]]
 
     # --- steps --------------------------------------------------------------------------------------------------------
     def steps_of_actor(self, state: State, actor: int) -> list[Step]:
         """List the steps that one actor can take in a state; an empty list if it has ended, crashed, or is blocked."""
-        place = self.place(state, actor)
+        place = self.get_local_state(state, actor)
         call = place.call
         if call is None:
             return []
@@ -107,7 +107,7 @@ class StateSpace:
             if outcome.alternative.fault is None or self._remaining_faults(state, outcome.alternative.fault)
         ]
         if self.world.actors[actor].mortal and place.parent is not None and self._remaining_faults(state, Fault.CRASH):
-            steps.append(Step(actor, call, None, self._crash_step(state, actor)))
+            steps.append(Step(actor, call, None, self._compute_state_after_crash(state, actor)))
         return steps
 
     def steps(self, state: State) -> Iterator[Step]:
@@ -151,7 +151,7 @@ class StateSpace:
             target[self._first_budget + self._budget[outcome.alternative.fault]] -= 1
         return Step(actor, call, outcome.alternative, tuple(target))
 
-    def _crash_step(self, state: State, actor: int) -> State:
+    def _compute_state_after_crash(self, state: State, actor: int) -> State:
         target = list(state)
         name = self.world.actors[actor].name
         for index, resource in enumerate(self._resources):
@@ -167,7 +167,7 @@ class StateSpace:
     def violations_of_step(self, before: State, step: Step) -> tuple[tuple[str, str], ...]:
         """Return the properties that a step violates, as pairs (name of the property, description)."""
         old, new = before[: self._first_place], step.target[: self._first_place]
-        failure = self.place(step.target, step.actor).failure
+        failure = self.get_local_state(step.target, step.actor).failure
         if failure:
             return (
                 (BROKEN_CODE, f"{self.world.actors[step.actor].name} ended with an unexpected exception: {failure}"),
@@ -247,7 +247,7 @@ class StateSpace:
         return self._actors[found[0]], not any(self._remaining_faults(state, fault) for fault in found[1])
 
     def _may_die(self, state: State, actor: int) -> bool:
-        alive = self.place(state, actor).call is not None
+        alive = self.get_local_state(state, actor).call is not None
         return alive and self.world.actors[actor].mortal and self._remaining_faults(state, Fault.CRASH) > 0
 
     def _can_any_actor_proceed(self, state: State, actors: int) -> bool:

@@ -36,7 +36,7 @@ _LATE_FAULT = 1 / 2
 
 
 @dataclass(slots=True, kw_only=True)
-class RandomHistories:
+class WalkResults:
     """The accumulated result of random executions (histories) of one or several worlds.
 
     Attributes:
@@ -140,7 +140,7 @@ class _RandomHistoryWalker:
         return tuple(Choice(actors[step.actor].name, step.label) for step in self.steps)
 
 
-def _draw_history(space: StateSpace, walks: RandomHistories) -> None:
+def _draw_history(space: StateSpace, walks: WalkResults) -> None:
     """Walk through the next history."""
     walker = _RandomHistoryWalker(space, SeededRandom.derive(walks.seed, walks.next))
 
@@ -159,7 +159,7 @@ def _draw_history(space: StateSpace, walks: RandomHistories) -> None:
         if step.fault is not None:
             walks.faults[step.fault] = walks.faults.get(step.fault, 0) + 1
         note_violations(space.violations_of_step(walker.states[-2], step))
-    walks.ends.add(hash(space.resource_keys(walker.states[-1])))
+    walks.ends.add(hash(space.compute_resource_state_keys(walker.states[-1])))
     walks.next += 1
     walks.histories += 1
     walks.steps += len(walker.steps)
@@ -168,12 +168,12 @@ def _draw_history(space: StateSpace, walks: RandomHistories) -> None:
 
 def run_random_histories(
     world: World,
-    walks: RandomHistories,
+    walks: WalkResults,
     *,
     budget: Budget = Budget(),
-    until: Callable[[RandomHistories], bool] = lambda found: False,
+    until: Callable[[WalkResults], bool] = lambda found: False,
     clock: Clock | None = None,
-) -> RandomHistories:
+) -> WalkResults:
     """Run random executions of a world, and add their results to `walks`, until the budget or `until` ends this.
 
     Guarantee: history number n depends only on the world, `walks.seed` and n: two walks that each take half of the

@@ -19,7 +19,7 @@ from holdfast_checker.histories.history import HISTORY, Outcome, record_operatio
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import Port
 from holdfast_checker.namespace.calls import ANSWERS, PUBLISH, NamespaceCallExecutor, PendingUpload
-from holdfast_checker.namespace.handles import LockingNamespaceHandle, NamespaceHandle, StepDrivenClock
+from holdfast_checker.namespace.handles import ChangeAwaitingClock, LockingNamespaceHandle, NamespaceHandle
 from holdfast_checker.namespace.scenes import NamespaceScene
 from holdfast_checker.simulated.database import RecordMap
 from holdfast_checker.simulated.server import CLOCK
@@ -53,7 +53,7 @@ class NamespaceSetting(VerdictCache):
     blobs: Mapping[str, bytes] = field(default_factory=dict)
     uploads: Mapping[str, PendingUpload] = field(default_factory=dict)
 
-    def open(self, port: Port, knows: Sequence[str]) -> tuple[Namespace, StepDrivenClock, NamespaceHandle]:
+    def open(self, port: Port, knows: Sequence[str]) -> tuple[Namespace, ChangeAwaitingClock, NamespaceHandle]:
         """Open the namespace for a process that has looked up the paths `knows` before the history begins.
 
         Returns:
@@ -61,7 +61,7 @@ class NamespaceSetting(VerdictCache):
         """
         handle = LockingNamespaceHandle if self.scene.locks else NamespaceHandle
         database = handle(port, self.start)
-        clock = StepDrivenClock(port, database, self.start_s, ticks=self.scene.later)
+        clock = ChangeAwaitingClock(port, database, self.start_s, ticks=self.scene.later)
         environment = Environment(clock=clock, ids=port, runner=SerialRunner(), chance=SeededRandom(1))
         blobs = BlobStore(SimulatedStore(port, BLOBS, self.capabilities), "", port)
         user = port.name if port.name in self.scene.users else self.configuration.superuser
@@ -70,7 +70,7 @@ class NamespaceSetting(VerdictCache):
             namespace.operations.tries_without_locks = 0
         for path in knows:
             namespace.find(path)
-        database.begin_history()
+        database.switch_to_simulated_database()
         return namespace, clock, database
 
 

@@ -170,10 +170,10 @@ class NamespaceCallExecutor:
             self._writers[writer].write(b"")
 
     def _sync(self, writer: str, mark: str) -> None:
-        self._end_write(writer, mark, lambda file: file.sync())
+        self._write_and_publish(writer, mark, lambda file: file.sync())
 
     def _close(self, writer: str, mark: str) -> None:
-        self._end_write(writer, mark, lambda file: file.close())
+        self._write_and_publish(writer, mark, lambda file: file.close())
 
     def _sync_surely(self, writer: str, mark: str) -> None:
         _retry_unknown_outcome_once(lambda: self._sync(writer, mark))
@@ -181,7 +181,7 @@ class NamespaceCallExecutor:
     def _close_surely(self, writer: str, mark: str) -> None:
         _retry_unknown_outcome_once(lambda: self._close(writer, mark))
 
-    def _end_write(self, writer: str, mark: str, act: Callable[[FileWriter], object]) -> None:
+    def _write_and_publish(self, writer: str, mark: str, act: Callable[[FileWriter], object]) -> None:
         if writer not in self._writers:
             raise errors.LeaseLostError("the file was not opened: there is nothing to close", writer=writer)
         file = self._writers[writer]

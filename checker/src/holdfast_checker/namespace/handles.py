@@ -32,7 +32,7 @@ class NamespaceHandle(SimulatedDatabase):
         self._start: DatabaseCopy | None = DatabaseCopy(start)
         self._polled: tuple[tuple[bytes, int], ...] = ()
 
-    def begin_history(self) -> None:
+    def switch_to_simulated_database(self) -> None:
         """Start the history: from now on, each call of this handle is a step of the world."""
         self._start = None
 
@@ -45,17 +45,17 @@ class NamespaceHandle(SimulatedDatabase):
         if self._start is not None:
             return self._start.get_many(keys)
         found = super().get_many(keys)
-        self._note_versions(keys, found)
+        self._remember_polled_versions(keys, found)
         return found
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
         if self._start is not None:
             return self._start.scan(start, end, limit, guards)
         page = super().scan(start, end, limit, guards)
-        self._note_versions(guards, dict(page.guards))
+        self._remember_polled_versions(guards, dict(page.guards))
         return page
 
-    def _note_versions(self, keys: Collection[bytes], found: dict[bytes, Record]) -> None:
+    def _remember_polled_versions(self, keys: Collection[bytes], found: dict[bytes, Record]) -> None:
         self._polled = tuple((key, found[key].version if key in found else 0) for key in sorted(keys))
 
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
@@ -75,7 +75,7 @@ class LockingNamespaceHandle(NamespaceHandle, LockingDatabase):
     """A `NamespaceHandle` on a database with locks, for operations that lock what they read."""
 
 
-class StepDrivenClock:
+class ChangeAwaitingClock:
     """The clock of one simulated process, whose sleep waits for other actors' steps instead of time.
 
     Args:

@@ -73,12 +73,12 @@ def _judge_linearizability(setting: NamespaceSetting, view: View) -> str | None:
         uploads = tuple((name, split_path(pending.key)) for name, pending in sorted(setting.uploads.items()))
         initial = replace(tree_of_records(setting.start, setting.blobs), uploads=uploads, users=setting.scene.users)
         model = Model(initial=initial, apply=apply_to_model)
-        return judge_with_crashes([*operations, *final], crashes, model, _convert_undone_operation) or None
+        return judge_with_crashes([*operations, *final], crashes, model, _replace_undone_operation) or None
 
     return setting.get_cached_verdict(canonical_key((operations, crashes, [one.value for one in final])), judge_history)
 
 
-def _convert_undone_operation(operation: Operation) -> Operation | None:
+def _replace_undone_operation(operation: Operation) -> Operation | None:
     """Return the model's operation for one that a crash has undone: the writer believes it published its bytes."""
     if operation.name not in (*PUBLISH, "upload"):
         return None
@@ -109,10 +109,10 @@ def _judge_garbage_collection(setting: NamespaceSetting, view: View) -> str | No
     """Run the shipped garbage collector at the end: once for trees and leases, once for the garbage of that."""
     records, image = cast("DatabaseState", view.states[DATABASE]).records, _blobs_in_store(view)
     key = (records.keys, tuple((one.value, one.number) for one in records.records), image.key)  # without versions
-    return setting.get_cached_verdict(key, lambda: _describe_leftovers(setting, records, image))
+    return setting.get_cached_verdict(key, lambda: _collect_and_find_leftovers(setting, records, image))
 
 
-def _describe_leftovers(setting: NamespaceSetting, records: RecordMap, image: StoreSnapshot) -> str | None:
+def _collect_and_find_leftovers(setting: NamespaceSetting, records: RecordMap, image: StoreSnapshot) -> str | None:
     database = DatabaseCopy(records)
     clock = ManualClock(setting.start_s)
     store = RestorableStore(clock=clock, ids=CountingIds())

@@ -124,7 +124,7 @@ class StoreResource:
         failed = Reply(error=UnavailableError("the store is not available: retry later", key=_key_of_call(call)))
         ways.append(Alternative(state=state, reply=failed, label="fails", fault=Fault.FAILURE))
         if call.operation in _LISTINGS and reply.error is None:
-            ways.extend(self._stale_reads(state, reply))
+            ways.extend(self._make_stale_listing_alternatives(state, reply))
         return ways
 
     def execute_call(self, state: StoreSnapshot, call: Call, actor: str) -> tuple[Reply, StoreSnapshot]:
@@ -179,14 +179,14 @@ class StoreResource:
         name, token = cast("tuple[str, str]", call.args)
         return Reply(self._atomic_programs[name](execute_one_call, token)), now
 
-    def _stale_reads(self, state: object, reply: Reply) -> list[Alternative]:
+    def _make_stale_listing_alternatives(self, state: object, reply: Reply) -> list[Alternative]:
         page = cast("ObjectPage | UploadPage", reply.value)
         found = page.objects if isinstance(page, ObjectPage) else page.uploads
         keys = [one.key for one in found]
         return [
             Alternative(
                 state=state,
-                reply=Reply(_page_without_keys(page, gone)),
+                reply=Reply(_remove_page_entry(page, gone)),
                 label=f"does not show {keys[gone]}" + (f", upload {n}" if (n := keys[:gone].count(keys[gone])) else ""),
                 fault=Fault.STALE_LISTING,
             )
@@ -280,7 +280,7 @@ def _sets_of_missed_changes(changed: list[str]) -> list[list[str]]:
     return [[key for at, key in enumerate(changed) if some >> at & 1] for some in range(1 << len(changed))]
 
 
-def _page_without_keys(page: ObjectPage | UploadPage, gone: int) -> ObjectPage | UploadPage:
+def _remove_page_entry(page: ObjectPage | UploadPage, gone: int) -> ObjectPage | UploadPage:
     if isinstance(page, ObjectPage):
         return replace(page, objects=[*page.objects[:gone], *page.objects[gone + 1 :]])
     return replace(page, uploads=[*page.uploads[:gone], *page.uploads[gone + 1 :]])

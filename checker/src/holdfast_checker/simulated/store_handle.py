@@ -24,7 +24,7 @@ from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import Port
 
 
-def _same_bytes(key: str, data: bytes) -> bytes:
+def _keep_data_unchanged(key: str, data: bytes) -> bytes:
     return data
 
 
@@ -43,7 +43,7 @@ class SimulatedStore:
         port: Port,
         name: str,
         capabilities: Capabilities,
-        blur: Callable[[str, bytes], bytes] = _same_bytes,
+        blur: Callable[[str, bytes], bytes] = _keep_data_unchanged,
         piecemeal: bool = False,
     ) -> None:
         self._port = port
@@ -67,7 +67,7 @@ class SimulatedStore:
         self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None
     ) -> ObjectInfo:
         return cast(
-            "ObjectInfo", self._call_store("put", key, self._blur(key, bytes(data)), mode, _metadata_items(metadata))
+            "ObjectInfo", self._call_store("put", key, self._blur(key, bytes(data)), mode, _hashable_metadata(metadata))
         )
 
     def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
@@ -95,7 +95,7 @@ class SimulatedStore:
         """Do nothing, since the simulated store has nothing to release."""
 
     def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
-        return cast("str", self._call_store("create_upload", key, _metadata_items(metadata), self._port.token()))
+        return cast("str", self._call_store("create_upload", key, _hashable_metadata(metadata), self._port.token()))
 
     def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:
         return cast("Part", self._call_store("upload_part", key, upload_id, number, bytes(data)))
@@ -145,5 +145,5 @@ class _HashableMetadata(dict[str, str]):
         return hash(tuple(sorted(self.items())))
 
 
-def _metadata_items(metadata: Mapping[str, str] | None) -> _HashableMetadata | None:
+def _hashable_metadata(metadata: Mapping[str, str] | None) -> _HashableMetadata | None:
     return None if metadata is None else _HashableMetadata(metadata)

@@ -21,7 +21,7 @@ from holdfast.commit.destination import start_truncating_job
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord
 from holdfast.commit.sinks import UploadSink
 from holdfast.commit.success_file import has_job_succeeded, write_success_report
-from holdfast.commit.task import TaskScope, complete_upload, make_task_report, open_upload, sum_reported_totals
+from holdfast.commit.task import AttemptContext, complete_upload, make_task_report, open_upload, sum_reported_totals
 from holdfast.errors import ConflictError
 from holdfast.guarantees import ANOTHER_ENDS, EMPTIED, NO_RECORD, UNDONE_BY_HAND, UNKNOWN, no, yes
 
@@ -37,7 +37,7 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
     return JobOutcome(job=job.job, committed=has_job_succeeded(measure.ctx, job.job))
 
 
-def open_uploaded_file(scope: TaskScope, path: str) -> UploadSink:
+def open_uploaded_file(scope: AttemptContext, path: str) -> UploadSink:
     """Open a file for writing by multipart upload; it appears at `path` once it is closed and the upload is completed.
 
     Raises (possibly later, from background work):

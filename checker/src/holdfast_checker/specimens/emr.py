@@ -27,14 +27,14 @@ from holdfast.commit.hadoop.uri import encode_uri
 from holdfast.commit.ids import JobId
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit, Totals
 from holdfast.commit.success_file import write_success_report
-from holdfast.commit.task import TaskScope, abort_uploads_by_name, count_totals, open_upload
+from holdfast.commit.task import AttemptContext, abort_uploads_with_job_id, count_totals, open_upload
 from holdfast.errors import HoldfastError
 from holdfast.guarantees import BOTH_COMMIT, EMPTIED, IN_TASK_COMMIT, NO_RECORD, UNDONE_BY_HAND, UNKNOWN, no, yes
 
 
 def _abort_pending_uploads(measure: Measure, job: JobId) -> str:
     try:
-        abort_uploads_by_name(measure.ctx, job)
+        abort_uploads_with_job_id(measure.ctx, job)
     except HoldfastError as error:
         return f"pending uploads may be left, run holdfast recover: {error.message}"
     return ""
@@ -56,7 +56,7 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
     return JobOutcome(job=job.job, committed=False, finished=not left, pending_reason=left)
 
 
-def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
+def commit_task(scope: AttemptContext, files: tuple[FileEntry, ...]) -> TaskCommit:
     """Complete the attempt's uploads in parallel.
 
     Raises:

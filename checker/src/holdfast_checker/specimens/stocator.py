@@ -26,7 +26,7 @@ from holdfast.commit.ids import AttemptId, FileOwner, JobId
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
 from holdfast.commit.sinks import UploadSink
 from holdfast.commit.success_file import has_job_succeeded, write_success_report
-from holdfast.commit.task import TaskScope, make_task_report, sum_reported_totals
+from holdfast.commit.task import AttemptContext, make_task_report, sum_reported_totals
 from holdfast.errors import HoldfastError
 from holdfast.guarantees import EMPTIED, NO_RECORD, STILL_WRITING, TWO_DRIVERS, UNKNOWN, no, yes
 from holdfast.stores.base import iter_uploads, multipart
@@ -120,13 +120,13 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
     return JobOutcome(job=job.job, committed=committed)
 
 
-def open_file(scope: TaskScope, path: str) -> UploadSink:
+def open_file(scope: AttemptContext, path: str) -> UploadSink:
     """Open a multipart upload to the final directory, under a file name that contains the ids of job and attempt."""
     target = _insert_ids_into_path(path, scope.owner)
     return open_uploaded_file(scope, target)
 
 
-def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
+def commit_task(scope: AttemptContext, files: tuple[FileEntry, ...]) -> TaskCommit:
     """Return the attempt's commit message, and do nothing else: the files are already at their final paths."""
     return make_task_report(scope.owner, files)
 

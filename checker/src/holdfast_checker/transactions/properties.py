@@ -48,7 +48,7 @@ def committed_contents(view: View) -> Contents:
     return tuple((key.decode(), (decode_text(one.value), one.number)) for key, one in records.as_dict().items())
 
 
-def _effective_attempts(view: View) -> list[Operation]:
+def _select_attempts_to_judge(view: View) -> list[Operation]:
     """Return the attempts that may have had an effect, or claim to have read; their steps become their arguments."""
     return [
         replace(one, args=cast("tuple[object, ...]", one.notes[-1]), notes=())
@@ -59,7 +59,7 @@ def _effective_attempts(view: View) -> list[Operation]:
 
 # --- T1 ---------------------------------------------------------------------------------------------------------------
 def _judge_serializability(setting: TransactionPropertyContext, view: View) -> str | None:
-    operations, crashes = _effective_attempts(view), lossy_crashes(recorded_operations(view))
+    operations, crashes = _select_attempts_to_judge(view), lossy_crashes(recorded_operations(view))
     last = max((one.ended or one.invoked for one in operations), default=0)
     final = Operation(
         who="the last reader",
@@ -85,7 +85,7 @@ def _committed_units(view: View) -> list[str]:
     """Return the units whose commit was reported as successful, now or before, and cannot be undone by a crash."""
     found: set[str] = set()
     crashed = last_crash_position(recorded_operations(view))
-    for one in (one for one in _effective_attempts(view) if one.invoked > crashed):
+    for one in (one for one in _select_attempts_to_judge(view) if one.invoked > crashed):
         steps = cast("Script", one.args)
         if one.outcome is Outcome.OK and FAILED not in steps:
             found |= {str(step[1]) for step in steps if step[0] == "add"}
@@ -124,12 +124,12 @@ def goal_for_operations(meaning: str, holds: Callable[[Sequence[Operation]], boo
     return Goal(meaning, end=lambda context, view: holds(client_operations(recorded_operations(view))))
 
 
-def _commits_after_crash(context: object, view: View) -> bool:
+def _has_operation_after_crash(context: object, view: View) -> bool:
     operations = recorded_operations(view)
     return any(one.invoked > last_crash_position(operations) > 0 for one in client_operations(operations))
 
 
-CRASHED = Goal("a crash undoes what had an answer, and a client goes on", end=_commits_after_crash)
+CRASHED = Goal("a crash undoes what had an answer, and a client goes on", end=_has_operation_after_crash)
 
 
 def _get_answer(operation: Operation) -> tuple[object, ...]:

@@ -12,7 +12,7 @@ from holdfast.records.row_keys import Row
 from holdfast.runtime import Alarm, Environment, SeededRandom, SerialRunner
 from holdfast.transactions.base import Record
 from holdfast.units.execution import UnitExecution
-from holdfast.units.job_input import JobInput, digest_task_units, verify_units_unchanged
+from holdfast.units.job_input import JobInput, digest_task_units, iter_verified_units
 from holdfast.units.jobs import MAP, Job, begin_job, end_job, forget_job, record_run_failure
 from holdfast.units.progress import Statistics
 from holdfast.units.shard_task import ShardTask
@@ -135,7 +135,7 @@ def _run_driver(around: ActorContext, run: ActorSpec, execution: UnitExecution, 
     if job.is_finished:
         return
     for shard, units in enumerate(shards):
-        rows = verify_units_unchanged(((Unit.of(key, None), 1) for key in units), found.tasks[shard])
+        rows = iter_verified_units(((Unit.of(key, None), 1) for key in units), found.tasks[shard])
         ShardTask(execution, database, job, shard).run(rows)
     end_job(database, job, {}, environment)
 

@@ -97,7 +97,7 @@ class DecodedUnitsState:
     @cached_property
     def cells(self) -> Contents:
         """The decoded cells that scripts read and write; empty if their table does not exist."""
-        return tuple((str(row), value) for row, columns in self._rows_of_kind(CELLS) for value in columns.values())
+        return tuple((str(row), value) for row, columns in self._rows_of_table(CELLS) for value in columns.values())
 
     @cached_property
     def table_id(self) -> int | None:
@@ -117,7 +117,7 @@ class DecodedUnitsState:
     @cached_property
     def effects(self) -> Mapping[str, tuple[int, object]]:
         """For each unit, by key: how often it took effect, and the values that it had read."""
-        rows = self._rows_of_kind(EFFECTS)
+        rows = self._rows_of_table(EFFECTS)
         return {str(row): (cast("int", columns.get(TIMES, 0)), columns.get(SAW)) for row, columns in rows}
 
     @cached_property
@@ -133,16 +133,18 @@ class DecodedUnitsState:
     @cached_property
     def waiting_units(self) -> tuple[str, ...]:
         """The keys of the units that wait on the work list to be run."""
-        found = (work.decode_item(key, record) for work, key, record in self._work_list())
+        found = (work.decode_item(key, record) for work, key, record in self._list_records())
         return tuple(str(item.key) for item in found if item is not None)
 
     @cached_property
     def claimed_units(self) -> tuple[str, ...]:
         """The keys of the units that workers have claimed from the work list, once for each claim."""
-        claims = (decode_claim(key, one) for work, key, one in self._work_list() if work.decode_item(key, one) is None)
+        claims = (
+            decode_claim(key, one) for work, key, one in self._list_records() if work.decode_item(key, one) is None
+        )
         return tuple(str(item.key) for claim in claims for item in claim.items.values())
 
-    def _work_list(self) -> Iterator[tuple[WorkList, bytes, Record]]:
+    def _list_records(self) -> Iterator[tuple[WorkList, bytes, Record]]:
         for work in list_work_lists(self._copy):
             start, end = work.range
             yield from ((work, key, record) for key, record in self.records.as_dict().items() if start <= key < end)
@@ -152,7 +154,7 @@ class DecodedUnitsState:
         times = {unit: self.effects.get(unit, (0, None))[0] for unit in units}
         return [Effect(unit, f"commit {number}") for unit in times for number in range(times[unit])]
 
-    def _rows_of_kind(self, name: str) -> Iterator[tuple[object, dict[str, Value]]]:
+    def _rows_of_table(self, name: str) -> Iterator[tuple[object, dict[str, Value]]]:
         table = next((one for one in list_tables(self._copy) if one.name == name), None)
         return iter(()) if table is None else self._rows_of(table)
 

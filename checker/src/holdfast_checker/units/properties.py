@@ -145,7 +145,7 @@ def _judge_late_effects(setting: UnitsWorldContext, before: View, after: View, a
 
 
 # --- work lists -------------------------------------------------------------------------------------------------------
-def _describe_misplaced_records(setting: UnitsWorldContext, state: DecodedUnitsState) -> Iterator[str]:
+def _describe_misplaced_work_units(setting: UnitsWorldContext, state: DecodedUnitsState) -> Iterator[str]:
     added = Counter(setting.scene.items)
     for unit, script in setting.scripts.items():
         if unit in state.effects:
@@ -164,14 +164,14 @@ def _describe_misplaced_records(setting: UnitsWorldContext, state: DecodedUnitsS
             yield f"{key!r} was added, and is lost"
 
 
-def _judge_early_job_end(setting: UnitsWorldContext, before: View, after: View, actor: str) -> str | None:
+def _judge_early_work_list_end(setting: UnitsWorldContext, before: View, after: View, actor: str) -> str | None:
     for end in _attempts_ended_in_step(before, after):
         if end.left:
             return f"{end.who} reports that the list is at its end, and it has {len(end.left)} records"
     return None
 
 
-def _judge_endless_jobs(setting: UnitsWorldContext, view: View) -> str | None:
+def _judge_endless_work_list(setting: UnitsWorldContext, view: View) -> str | None:
     image, state = units_image_of(view), decode_units_state(view)
     waits = sorted(who for who in setting.workers if image.end_of(who) is None)
     if waits:
@@ -197,8 +197,8 @@ _JUDGES: Mapping[str, Judges] = {
     "U5": (_judge_false_errors, None),
     "U6": (None, _judge_stray_cells),
     "U7": (_judge_late_effects, None),
-    "W1": (_after_every_step(_describe_misplaced_records), None),
-    "W2": (_judge_early_job_end, _judge_endless_jobs),
+    "W1": (_after_every_step(_describe_misplaced_work_units), None),
+    "W2": (_judge_early_work_list_end, _judge_endless_work_list),
 }
 """The functions that judge a step and the end of a history, by the name of the property."""
 

@@ -173,7 +173,7 @@ def _missing_cell_error(database: Database, table: str, row: Row, column: str) -
     if others:
         hint = f"the row has the columns {others}, see --column"
     else:
-        hint = rows.similar_row_hint(database, table, row) or "the table has no such row"
+        hint = rows.hint_at_row_of_other_type(database, table, row) or "the table has no such row"
     return NotFoundError(f"there is no such cell: {hint}", row=row, column=column)
 
 
@@ -268,5 +268,5 @@ def delete(
     deleted = database.transact(delete_cells)
     run.out.document({"table": table, "row": rows.row_key_to_json(key), "deleted": deleted})
     run.out.say(f"deleted {format_count(len(deleted), 'cell')}" if deleted else "there was nothing to delete")
-    if not deleted and (hint := rows.similar_row_hint(database, table, key)):
+    if not deleted and (hint := rows.hint_at_row_of_other_type(database, table, key)):
         run.out.note(hint)

@@ -147,13 +147,13 @@ def watch(
     with out.show_spinner("reading the table"):
         views = itertools.chain([next(views)], views)
     for view in views:
-        out.line(_view_to_json(view))
+        out.line(_watch_view_to_json(view))
         out.say(f"{replace(view, top=())}")
         out.table(["row", "value"], [(format_row_key(one.row), f"{one.value:,}") for one in view.top], right=["value"])
         out.say("")
 
 
-def _view_to_json(view: View) -> dict[str, object]:
+def _watch_view_to_json(view: View) -> dict[str, object]:
     """Return a view for programs."""
     found: dict[str, object] = {
         "rows": view.rows,

@@ -220,7 +220,7 @@ def type_name(value: Value) -> str:
     return names.get(type(value), "array")
 
 
-def similar_row_hint(database: Database, table: str, row: Row) -> str:
+def hint_at_row_of_other_type(database: Database, table: str, row: Row) -> str:
     """Return a hint, for an error about a missing row, that the table has a row of another type with the same text.
 
     An example is the integer 3 instead of the text "3". The hint is empty if the table has no such row.

@@ -12,7 +12,7 @@ from holdfast.cli.output import ResultColumn, format_with_commas, size_text, to_
 from holdfast.wording import format_count, parse_digits
 
 
-def _parse_history(text: str) -> bool | int:
+def _parse_history_limit(text: str) -> bool | int:
     """Parse a number of values, or ``all``."""
     if text == "all":
         return True
@@ -31,7 +31,8 @@ def create(
     url: Url,
     table: Table,
     history: Annotated[
-        bool | int, option("--history", _KEPT, metavar="N|all", type=_parse_history, default="0", show_default=False)
+        bool | int,
+        option("--history", _KEPT, metavar="N|all", type=_parse_history_limit, default="0", show_default=False),
     ],
     exist_ok: Annotated[bool, option("--exist-ok", "Accept a table that exists, if it has this history.")],
 ) -> None:

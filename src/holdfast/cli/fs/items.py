@@ -26,10 +26,10 @@ from holdfast.errors import (
 )
 from holdfast.namespace import FileStatus, Namespace, split_url
 from holdfast.namespace.errors import (
+    DirectoryFrozenError,
     ParentNotDirectoryError,
     PathNotFoundError,
     PermissionDeniedError,
-    TreeMovingError,
     UncountedTreeError,
 )
 from holdfast.namespace.paths import NsPath
@@ -319,7 +319,7 @@ def size_formatter(*, human: bool) -> Callable[[int | None], str]:
 
 # --- problems ---------------------------------------------------------------------------------------------------------
 _MOST_SHOWN = 20
-_ABOUT_ONE_PATH = (PathNotFoundError, PermissionDeniedError, TreeMovingError, UncountedTreeError)
+_ABOUT_ONE_PATH = (PathNotFoundError, PermissionDeniedError, DirectoryFrozenError, UncountedTreeError)
 _ABOUT_EVERYTHING = (
     AccessDeniedError,
     FencedError,

@@ -90,7 +90,7 @@ def _create_namespace(
 ) -> None:
     from holdfast.namespace import init_namespace
     from holdfast.namespace.catalog import namespace_variable, read_catalog
-    from holdfast.stores.registry import parse_store_options, providers_for, scheme_of
+    from holdfast.stores.registry import find_providers_for_options, parse_store_options, scheme_of
     from holdfast.transactions.registry import public_url
 
     name = configuration.name
@@ -111,7 +111,7 @@ def _create_namespace(
         configuration,
         where,
         register=register,
-        store_options=parse_store_options(run.reach.options(data), providers_for([data])),
+        store_options=parse_store_options(run.reach.options(data), find_providers_for_options([data])),
     )
     run.out.document({"name": name, "created": is_new, "database": public_url(where), "data": configuration.data})
     if is_new:
@@ -182,7 +182,7 @@ def status(run: CommandRun, name: Name) -> None:
     Contacts the database and the object store. The exit code is 3 if one of them cannot be reached. At most 100,000
     files that are being written, deleted trees and garbage blobs are counted.
     """
-    from holdfast.cli.namespace.upkeep import count_pending
+    from holdfast.cli.namespace.upkeep import count_pending_work
     from holdfast.namespace.maintenance import current_leader
     from holdfast.runtime import SystemClock
     from holdfast.transactions.registry import public_url, schema_version_of
@@ -191,7 +191,7 @@ def status(run: CommandRun, name: Name) -> None:
     with out.show_spinner("contacting the database"):
         namespace = run.namespace(name)
         url = run.find_namespace_database_url(namespace.configuration.name)
-        pending = count_pending(namespace, SystemClock())
+        pending = count_pending_work(namespace, SystemClock())
         leader = current_leader(namespace.database, SystemClock())
     with out.show_spinner("contacting the object store"):
         problem = _find_store_problem(namespace)
@@ -267,7 +267,7 @@ def change(
         supergroup=supergroup,
         data=place,
         data_options=shared,
-        store_options=run.reach.options_of_any_store(),
+        store_options=run.reach.parse_options_for_all_store_kinds(),
     )
     kept = ("name", "data", "superuser", "supergroup", "safety_age_s")
     run.out.document({**{key: getattr(new, key) for key in kept}, "data_options": dict(new.data_options)})

@@ -78,10 +78,10 @@ def fsck(
         f"{size_text(counts.file_bytes)}, {format_count(counts.blobs, 'blob')} of {size_text(counts.blob_bytes)}"
         + (", not read: see --read" if counts.blobs and not report.has_read_blobs else "")
     )
-    if report.leftovers:
-        out.say(f"{format_count(report.leftovers, 'leftover')}: harmless, see above")
+    if report.leftover_count:
+        out.say(f"{format_count(report.leftover_count, 'leftover')}: harmless, see above")
     if not report.is_healthy:
-        out.say(f"DAMAGED: {format_count(report.damage, 'finding')} in {name} ({what})")
+        out.say(f"DAMAGED: {format_count(report.damage_count, 'finding')} in {name} ({what})")
         raise click.exceptions.Exit(PROBLEM)
     out.say(f"healthy: {name} ({what})")
 
@@ -238,7 +238,7 @@ _MOST = 100_000
 """How many records of a kind are counted: a status must not take minutes."""
 
 
-def count_pending(namespace: Namespace, clock: Clock) -> dict[str, int]:
+def count_pending_work(namespace: Namespace, clock: Clock) -> dict[str, int]:
     """Count a namespace's pending work: files being written, deleted trees, and garbage blobs, by kind."""
     from holdfast.namespace.keys import garbage_key, kind_range
 

@@ -81,7 +81,7 @@ def build_pending_record(ctx: CommitContext, file: FileEntry, owner: FileOwner |
     )
 
 
-def writing_attempt(pending: SinglePending) -> AttemptId | None:
+def find_writer_attempt(pending: SinglePending) -> AttemptId | None:
     """Return the attempt that wrote the file, according to its record; two attempts may use the same file name."""
     owner = parse_hadoop_attempt_id(pending.task_id)
     return None if owner is None else owner.attempt
@@ -132,7 +132,7 @@ class _UploadCompletion(Generic[T]):
         recorder.count("committer_bytes_committed", pending.size_bytes)
         return pending
 
-    def require_first_file(self) -> None:
+    def require_first_file_still_exists(self) -> None:
         """Check that the first file still exists: if the destination was moved or deleted, later files recreated it."""
         for key in self.completed[:1]:
             try:
@@ -183,7 +183,7 @@ def is_upload_visible(ctx: CommitContext, pending: SinglePending) -> bool:
     It is recognized by its metadata if a Holdfast attempt wrote it, and by its etag if Hadoop wrote it. If the store's
     etags are not MD5 sums, or the file's name carries the job's id, only the size is compared.
     """
-    writer = writing_attempt(pending)
+    writer = find_writer_attempt(pending)
     if writer is not None or not pending.completed_etag or _key_names_job(pending):
         return is_file_published(ctx, pending.file_entry(ctx.prefix), writer)
     try:
@@ -233,7 +233,7 @@ def complete_all_uploads(
                 paths.append(pending.key.removeprefix(ctx.prefix))
             ctx.progress("uploads", done, 0)
         if revert:
-            run.require_first_file()
+            run.require_first_file_still_exists()
     except Exception:
         uploads.close()  # stops the threads that load
         if revert:
@@ -254,7 +254,7 @@ def report_completion(measure: Measure, job: JobRecord, published: PublishedFile
     )
 
 
-def has_unlisted_upload(ctx: CommitContext, pending: SinglePending) -> bool:
+def is_unlisted_upload_pending(ctx: CommitContext, pending: SinglePending) -> bool:
     """Check by key whether an upload is pending although a listing by directory did not show it.
 
     MinIO lists no uploads by directory, and other stores omit some. So a listing can prove that an upload is pending,
@@ -302,7 +302,7 @@ def abort_pendingsets(measure: Measure, sets: Iterable[T], load: Callable[[T], P
     return abort_all_uploads(measure, iter_uploads())
 
 
-def abort_listed_uploads(measure: Measure, select: Callable[[set[Upload]], set[Upload]]) -> None:
+def abort_selected_uploads(measure: Measure, select: Callable[[set[Upload]], set[Upload]]) -> None:
     """Abort the destination's pending uploads that `select` chooses, in parallel, until it chooses none.
 
     A part that is in flight during the abort can keep its upload alive. So uploads are listed and aborted up to three

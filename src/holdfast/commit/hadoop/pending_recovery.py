@@ -34,7 +34,7 @@ from holdfast.commit.context import CommitContext, Measure
 from holdfast.commit.hadoop.completion import (
     Upload,
     complete_all_uploads,
-    has_unlisted_upload,
+    is_unlisted_upload_pending,
     is_upload_visible,
     report_completion,
 )
@@ -167,7 +167,7 @@ def _determine_job_state(
     files: Mapping[str, int],
 ) -> JobUploadState:
     def is_pending(one: SinglePending) -> bool:
-        return (one.key, one.upload_id) in outstanding or has_unlisted_upload(ctx, one)
+        return (one.key, one.upload_id) in outstanding or is_unlisted_upload_pending(ctx, one)
 
     commits = {one.key: one for one in records.committed}
     candidates = [one for one in commits.values() if files.get(one.key) == one.size_bytes]
@@ -176,7 +176,7 @@ def _determine_job_state(
     pending = {
         key
         for key, one in commits.items()
-        if (key, one.upload_id) in outstanding or (key not in visible and has_unlisted_upload(ctx, one))
+        if (key, one.upload_id) in outstanding or (key not in visible and is_unlisted_upload_pending(ctx, one))
     }
     uploads = {(key, commits[key].upload_id) for key in pending}
     uploads |= {(one.key, one.upload_id) for one in records.attempted if is_pending(one)}

@@ -31,7 +31,7 @@ def _split_url(url: str) -> tuple[tuple[str, str], str]:
     return _normalize_store(found[1], found[2]), found[3].rstrip("/")
 
 
-def _split_uri(uri: str) -> tuple[tuple[str, str], str]:
+def _split_encoded_uri(uri: str) -> tuple[tuple[str, str], str]:
     """Split a URI into (store, decoded path)."""
     if (found := _URI.fullmatch(uri)) is None or uri.split() != [uri]:  # it contains white space
         raise BadFieldError(f"not a uri: {uri!r}")
@@ -53,7 +53,7 @@ def encode_uri(url: str, path: str = "") -> str:
 
 def check_uri(uri: str) -> None:
     """Raise `BadFieldError` or `ValueError` if Java cannot parse `uri` as the URI of a file."""
-    _split_uri(uri)
+    _split_encoded_uri(uri)
 
 
 def path_below(uri: str, url: str) -> str:
@@ -64,7 +64,7 @@ def path_below(uri: str, url: str) -> str:
     Raises:
         BadFieldError, ValueError: `uri` is not a URI, or belongs to another destination.
     """
-    store, path = _split_uri(uri)
+    store, path = _split_encoded_uri(uri)
     own_store, base = _split_url(url)
     require_valid(
         store == own_store and (path == base or path.startswith(f"{base}/")), f"outside the destination: {uri!r}"

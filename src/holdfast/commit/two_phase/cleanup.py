@@ -22,7 +22,7 @@ from holdfast.commit.two_phase.publication import PublicationMethod, find_job_pu
 from holdfast.commit.two_phase.records import LogEntry, dead_batches
 from holdfast.errors import InvalidRequestError, NotFoundError, UnsupportedError
 from holdfast.stores.base import batched_keys
-from holdfast.stores.probe import UploadListing
+from holdfast.stores.probe import UploadListingMode
 
 _log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ def clean_up_decided_job(ctx: CommitContext, entry: LogEntry) -> None:
             ctx,
             LiveJobs(ctx, [entry.job], dead_batches(entry)),
             find_job_publication(entry.record),
-            _upload_listing_of_job(entry.record),
+            _infer_upload_listing(entry.record),
             limit=_LIMIT,
             decided=entry,
         )
@@ -63,7 +63,7 @@ def clean_up_ended_job(
     with log_refused_cleanup(ctx, job):
         jobs = LiveJobs(ctx, [job.job], dead)
         clean_up_ended_jobs(
-            ctx, jobs, find_job_publication(job), _upload_listing_of_job(job), limit=_LIMIT, reported=reported
+            ctx, jobs, find_job_publication(job), _infer_upload_listing(job), limit=_LIMIT, reported=reported
         )
 
 
@@ -82,16 +82,16 @@ def log_refused_cleanup(ctx: CommitContext, job: JobRecord) -> Iterator[None]:
         )
 
 
-def _upload_listing_of_job(job: JobRecord) -> UploadListing:
+def _infer_upload_listing(job: JobRecord) -> UploadListingMode:
     """Return how the server lists uploads, according to the job's record, which saves a request to the server."""
-    return UploadListing.BY_KEY if job.announced else UploadListing.BY_DIRECTORY
+    return UploadListingMode.BY_KEY if job.announced else UploadListingMode.BY_DIRECTORY
 
 
 def clean_up_ended_jobs(
     ctx: CommitContext,
     jobs: LiveJobs,
     publication: PublicationMethod,
-    listing: UploadListing,
+    listing: UploadListingMode,
     *,
     quiet_s: float = QUIET_S,
     limit: int | None = None,

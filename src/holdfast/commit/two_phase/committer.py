@@ -18,19 +18,19 @@ from holdfast.commit.committer import CONDITIONAL_WRITES, HIDDEN_WRITES, Committ
 from holdfast.commit.ids import file_name
 from holdfast.commit.records import FileEntry, ManifestRef, SaveMode, TaskCommit
 from holdfast.commit.sinks import RenameSink, UploadSink
-from holdfast.commit.task import TaskScope, compress_record, count_totals
+from holdfast.commit.task import AttemptContext, compress_record, count_totals
 from holdfast.commit.two_phase.job import abort_job, commit_job, setup_job
 from holdfast.commit.two_phase.publication import find_job_publication
 from holdfast.commit.two_phase.records import TaskManifest, encode_manifest
 from holdfast.guarantees import GuaranteeAnswer, no, yes
 
 
-def open_file(scope: TaskScope, path: str) -> UploadSink | RenameSink:
+def open_file(scope: AttemptContext, path: str) -> UploadSink | RenameSink:
     """Open a new hidden file of the attempt in `scope`; the job commit makes it visible at `path`."""
     return find_job_publication(scope.job).open_file(scope, path)
 
 
-def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
+def commit_task(scope: AttemptContext, files: tuple[FileEntry, ...]) -> TaskCommit:
     """Commit a task attempt: write its manifest, the list of its files, and return its report.
 
     Guarantee: the returned report contains the digest of the manifest's bytes; nothing becomes visible.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext, Measure
-from holdfast.commit.destination import ensure_durable, is_job_to_be_skipped
+from holdfast.commit.destination import is_job_to_be_skipped, make_durable_and_search_again
 from holdfast.commit.nested_destinations import destination_has_no_commit, refuse_nested_destination
 from holdfast.commit.records import JobRecord, JobReport, Kind, SaveMode, Totals
 from holdfast.commit.two_phase.decision_log import (
@@ -309,9 +309,9 @@ def is_already_committed(ctx: CommitContext, job: JobRecord, state: LogState, vi
         newest = read_newest_state(ctx, read_log(ctx))
         return newest is not None and is_committed_batch(job, newest.state.streams)  # else the log has moved on
 
-    return ensure_durable(ctx, is_committed_batch(job, state.streams), is_still_committed) or is_write_id_used(
-        ctx, job, view
-    )
+    return make_durable_and_search_again(
+        ctx, is_committed_batch(job, state.streams), is_still_committed
+    ) or is_write_id_used(ctx, job, view)
 
 
 def reread_log_after_conflict(ctx: CommitContext, seen: int, attempt: int) -> LogView:

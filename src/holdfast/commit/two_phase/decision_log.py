@@ -22,7 +22,7 @@ from holdfast.commit.codec import (
     require_valid,
 )
 from holdfast.commit.context import CommitContext
-from holdfast.commit.destination import ensure_durable
+from holdfast.commit.destination import make_durable_and_search_again
 from holdfast.commit.ids import JobId, is_job_id
 from holdfast.commit.records import JobOutcome, JobRecord, Kind, Totals
 from holdfast.commit.two_phase.records import LogEntry, LogState, decode_entry, encode_entry
@@ -91,11 +91,13 @@ def find_decision(ctx: CommitContext, view: LogView, job: JobId, after: int) -> 
     try:
         log = decision_log(ctx)
         found = log.find(view, lambda entry: entry.job == job, after)
-        return ensure_durable(ctx, found, lambda: log.find(log.read(), lambda entry: entry.job == job, after))
+        return make_durable_and_search_again(
+            ctx, found, lambda: log.find(log.read(), lambda entry: entry.job == job, after)
+        )
     except LogRemovedError as error:
         raise destination_gone_error(ctx) from error
     except LogTrimmedError as error:
-        raise _left_behind_error(ctx, job) from error
+        raise _make_log_overtaken_error(ctx, job) from error
 
 
 def append_entry(ctx: CommitContext, entry: LogEntry, view: LogView, changes: Sequence[Change] = ()) -> LogEntry:
@@ -120,7 +122,7 @@ def append_entry(ctx: CommitContext, entry: LogEntry, view: LogView, changes: Se
     except LogRemovedError as error:
         raise destination_gone_error(ctx) from error
     except LogTrimmedError as error:
-        raise _left_behind_error(ctx, entry.job) from error
+        raise _make_log_overtaken_error(ctx, entry.job) from error
 
 
 def destination_gone_error(ctx: CommitContext) -> LogRemovedError:
@@ -132,7 +134,7 @@ def destination_gone_error(ctx: CommitContext) -> LogRemovedError:
     )
 
 
-def _left_behind_error(ctx: CommitContext, job: JobId) -> FencedError:
+def _make_log_overtaken_error(ctx: CommitContext, job: JobId) -> FencedError:
     return FencedError(
         "more jobs were decided on the destination than its log retains: raise logRetention in all jobs that write to "
         "it, and run this job again",
@@ -191,7 +193,9 @@ def find_job_by_write_id(ctx: CommitContext, view: LogView, write_id: str) -> Jo
     Args:
         view: the log, read just before.
     """
-    return ensure_durable(ctx, _find_write(ctx, view, write_id), lambda: _find_write(ctx, read_log(ctx), write_id))
+    return make_durable_and_search_again(
+        ctx, _find_write(ctx, view, write_id), lambda: _find_write(ctx, read_log(ctx), write_id)
+    )
 
 
 def _find_write(ctx: CommitContext, view: LogView, write_id: str) -> JobOutcome | None:

@@ -54,7 +54,7 @@ from holdfast.errors import (
     UnsupportedError,
 )
 from holdfast.stores.base import Support
-from holdfast.stores.probe import UploadListing, store_refuses_second_create
+from holdfast.stores.probe import UploadListingMode, store_refuses_second_create
 from holdfast.versioned_log import LogView
 
 _log = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ def prepare_new_job(
         base_seq=view.head,
         started_at_s=round(ctx.clock.now_s(), 3),
         details=details,
-        announced=publication is not RENAMES and find_listing_support(ctx) is not UploadListing.BY_DIRECTORY,
+        announced=publication is not RENAMES and find_listing_support(ctx) is not UploadListingMode.BY_DIRECTORY,
     )
 
 

@@ -28,7 +28,7 @@ from holdfast.commit.two_phase.records import (
 )
 from holdfast.errors import AccessDeniedError, CorruptDataError, NotFoundError, UnsupportedError
 from holdfast.stores.base import ObjectInfo, Support, UploadInfo, iter_uploads, iter_uploads_of, multipart
-from holdfast.stores.probe import UploadListing, find_upload_listing, probe_upload_key
+from holdfast.stores.probe import UploadListingMode, find_upload_listing_mode, make_probe_upload_key
 
 _NONE: Mapping[str, StreamMark] = {}
 
@@ -95,29 +95,29 @@ class LiveJobs:
 _log = logging.getLogger(__name__)
 _MANIFEST = re.compile(r"[^/]+/attempts/[^/]+\.jsonl")
 
-NOTES: Mapping[UploadListing, str] = {
-    UploadListing.BY_DIRECTORY: "",
-    UploadListing.BY_KEY: "this server does not list pending uploads: the list contains only those that jobs of this "
-    "destination have reported or announced, and the server may abort idle ones (MinIO does after 24 hours)",
-    UploadListing.NOT_AT_ALL: "this server lists no pending uploads, or the policy does not allow it: the list "
+NOTES: Mapping[UploadListingMode, str] = {
+    UploadListingMode.BY_DIRECTORY: "",
+    UploadListingMode.BY_KEY: "this server does not list pending uploads: the list contains only those that jobs of "
+    "this destination have reported or announced, and the server may abort idle ones (MinIO does after 24 hours)",
+    UploadListingMode.NOT_AT_ALL: "this server lists no pending uploads, or the policy does not allow it: the list "
     "contains only those that jobs of this destination have reported, and some of them may no longer be pending",
 }
 
 
-def find_listing_support(ctx: CommitContext) -> UploadListing:
+def find_listing_support(ctx: CommitContext) -> UploadListingMode:
     """Find out, once per process, how the server lists pending uploads; ``NOT_AT_ALL`` if a policy forbids listing.
 
     Crash: leaves a pending upload without parts below ``_holdfast/``.
     """
     try:
-        return find_upload_listing(ctx.store, ctx.key(layout.HOME))
+        return find_upload_listing_mode(ctx.store, ctx.key(layout.HOME))
     except AccessDeniedError:
-        return UploadListing.NOT_AT_ALL
+        return UploadListingMode.NOT_AT_ALL
 
 
 def listing_probe_key(ctx: CommitContext) -> str:
     """Return the key of the upload that `find_listing_support` starts to probe the server."""
-    return probe_upload_key(ctx.key(layout.HOME))
+    return make_probe_upload_key(ctx.key(layout.HOME))
 
 
 def is_manifest(key: str) -> bool:
@@ -138,7 +138,7 @@ class UploadRecords:
             store denies access. In recovery the limit is None: inspect all uploads, and raise AccessDeniedError.
     """
 
-    listing: UploadListing = UploadListing.BY_DIRECTORY
+    listing: UploadListingMode = UploadListingMode.BY_DIRECTORY
     manifests: dict[str, float] = field(default_factory=dict)
     intents: dict[str, float] = field(default_factory=dict)
     unreported: Collection[str] = ()
@@ -180,7 +180,7 @@ def find_missing_uploads(ctx: CommitContext, job: JobRecord, manifests: Iterable
 
     Memory: the ids of all pending uploads below the destination.
     """
-    if job.announced and find_listing_support(ctx) is not UploadListing.BY_KEY:
+    if job.announced and find_listing_support(ctx) is not UploadListingMode.BY_KEY:
         return []
     # The listing of the whole destination may not be up to date, so list missing uploads again, by key.
     listed = () if job.announced else iter_uploads(multipart(ctx.store), ctx.prefix)
@@ -217,16 +217,16 @@ def find_uploads(ctx: CommitContext) -> tuple[list[UploadInfo], str]:
     """
     listed = list(iter_uploads(multipart(ctx.store), ctx.prefix))
     if listed or ctx.store.capabilities.lists_uploads is Support.YES:
-        return listed, NOTES[UploadListing.BY_DIRECTORY]
+        return listed, NOTES[UploadListingMode.BY_DIRECTORY]
     records, announced = _read_job_folders(ctx)
     reported = list(iter_reported_uploads(ctx, records.manifests))
     keys = {upload.key for upload in reported} | announced_keys(ctx, records.intents)
     found = list(find_uploads_to_keys(ctx, sorted(keys)))
     if found:
-        return found, NOTES[UploadListing.BY_KEY]
+        return found, NOTES[UploadListingMode.BY_KEY]
     if announced:
-        return reported, NOTES[UploadListing.NOT_AT_ALL if reported else UploadListing.BY_KEY]
-    return [], NOTES[UploadListing.BY_DIRECTORY]
+        return reported, NOTES[UploadListingMode.NOT_AT_ALL if reported else UploadListingMode.BY_KEY]
+    return [], NOTES[UploadListingMode.BY_DIRECTORY]
 
 
 def _read_job_folders(ctx: CommitContext) -> tuple[UploadRecords, bool]:

@@ -15,15 +15,15 @@ from dataclasses import dataclass, replace
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import AttemptId, JobId, file_owner
-from holdfast.commit.intents import announced_keys, find_abortable_keys
+from holdfast.commit.intents import announced_keys, find_abortable_and_contested_keys
 from holdfast.commit.records import FileEntry, JobRecord
 from holdfast.commit.sinks import RenameSink, UploadSink
-from holdfast.commit.task import TaskScope, complete_upload, ensure_file_moved, is_file_published, open_upload
+from holdfast.commit.task import AttemptContext, complete_upload, ensure_file_moved, is_file_published, open_upload
 from holdfast.commit.two_phase.pending_uploads import UploadRecords, find_uploads_to_keys, iter_reported_uploads
 from holdfast.commit.two_phase.records import PUBLICATION_NAMES
 from holdfast.errors import AccessDeniedError, CorruptDataError, UnsupportedError
 from holdfast.stores.base import ObjectStore, UploadInfo, as_renaming, iter_uploads, multipart
-from holdfast.stores.probe import UploadListing
+from holdfast.stores.probe import UploadListingMode
 
 _log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class PublicationMethod:
     """
 
     name: str
-    open_file: Callable[[TaskScope, str], UploadSink | RenameSink]
+    open_file: Callable[[AttemptContext, str], UploadSink | RenameSink]
     check: Callable[[CommitContext, Sequence[str]], None]
     publish_file: Callable[[CommitContext, FileEntry, AttemptId], bool]
     sweep: Callable[[CommitContext, HasEnded, UploadRecords], tuple[int, bool]]
@@ -62,7 +62,7 @@ class PublicationMethod:
 # --- uploads ----------------------------------------------------------------------------------------------------------
 
 
-def _open_announced_upload(scope: TaskScope, path: str) -> UploadSink:
+def _open_announced_upload(scope: AttemptContext, path: str) -> UploadSink:
     needs_announcement = scope.job.announced or file_owner(path) is None
     return open_upload(scope, path, guard=scope.intents if needs_announcement else None)
 
@@ -111,7 +111,7 @@ def _sweep_uploads_below(ctx: CommitContext, prefix: str, has_ended: HasEnded, l
     """Abort uploads below a prefix whose key or intent record names a job that has ended (C7)."""
 
     def list_uploads() -> list[UploadInfo]:
-        found = _list_uploads_below(ctx, prefix, left) if left.listing is UploadListing.BY_DIRECTORY else None
+        found = _list_uploads_below(ctx, prefix, left) if left.listing is UploadListingMode.BY_DIRECTORY else None
         return list(find_uploads_to_keys(ctx, sorted(announced_keys(ctx, left.unreported)))) if found is None else found
 
     def list_leftovers() -> tuple[list[UploadInfo], bool]:
@@ -129,7 +129,9 @@ def _sweep_uploads_below(ctx: CommitContext, prefix: str, has_ended: HasEnded, l
         cut_off = len(uploads) == left.limit  # beyond the limit there may be uploads that intents name
         if not (unnamed and left.intents):
             return found, cut_off
-        keys, contested = find_abortable_keys(ctx, left.intents, {upload.key for upload in unnamed}, has_ended)
+        keys, contested = find_abortable_and_contested_keys(
+            ctx, left.intents, {upload.key for upload in unnamed}, has_ended
+        )
         return found + [upload for upload in unnamed if upload.key in keys], bool(contested) or cut_off
 
     aborted, contested = 0, False
@@ -146,7 +148,7 @@ def _sweep_uploads_below(ctx: CommitContext, prefix: str, has_ended: HasEnded, l
 
 
 # --- renames ----------------------------------------------------------------------------------------------------------
-def _open_attempt_file(scope: TaskScope, path: str) -> RenameSink:
+def _open_attempt_file(scope: AttemptContext, path: str) -> RenameSink:
     owner = scope.owner
     source = layout.attempt_file_path(owner.job, owner.task, owner.attempt, path)
     return RenameSink(as_renaming(scope.ctx.store), scope.ctx.key(source), source, path, background=scope.background)

@@ -271,7 +271,7 @@ def decode_manifest(ref: ManifestRef, data: bytes) -> TaskManifest:
 
     def decode_lines() -> TaskManifest:
         require_valid(sha256_hex(data) == ref.sha256, "its digest differs from the one that the task reported")
-        manifest = _read_manifest(data)
+        manifest = _parse_manifest(data)
         place = layout.manifest_path(manifest.job, manifest.task, manifest.attempt)
         require_valid(ref.key == place and manifest.task == ref.task, "it belongs to another attempt")
         require_valid(len(manifest.files) == ref.totals.files, "files are missing")
@@ -284,7 +284,7 @@ def decode_leftover_manifest(key: str, data: bytes) -> TaskManifest:
     """Decode a leftover manifest, which no decision names; `key` must be the key of its attempt's manifest."""
 
     def decode_lines() -> TaskManifest:
-        manifest = _read_manifest(data)
+        manifest = _parse_manifest(data)
         place = layout.manifest_path(manifest.job, manifest.task, manifest.attempt)
         require_valid(key == place or key.endswith(f"/{place}"), "it belongs to another attempt")
         return manifest
@@ -292,7 +292,7 @@ def decode_leftover_manifest(key: str, data: bytes) -> TaskManifest:
     return decode_record(key, decode_lines)
 
 
-def _read_manifest(data: bytes) -> TaskManifest:
+def _parse_manifest(data: bytes) -> TaskManifest:
     lines = data.splitlines()
     header = parse_json_object(lines[0] if lines else b"null")
     require_valid(header["format"] == _MANIFEST_FORMAT, "format is unknown")

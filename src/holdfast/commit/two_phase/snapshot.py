@@ -209,7 +209,7 @@ def _parse_checksum(value: dict[str, Any]) -> tuple[str, int]:
     return read_text_field(value, "path"), read_crc_field(value)
 
 
-def find_changed(
+def find_damaged_files(
     ctx: CommitContext, files: Iterable[VisibleFile], checksums: Mapping[str, int]
 ) -> Iterator[VisibleFile]:
     """Read files, and yield those that cannot be read, or whose bytes do not match `checksums`.

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from holdfast.commit import layout
 from holdfast.commit.codec import encode_job
 from holdfast.commit.context import CommitContext
-from holdfast.commit.destination import ensure_durable
+from holdfast.commit.destination import make_durable_and_search_again
 from holdfast.commit.records import JobRecord, SaveMode, StreamBatch
 from holdfast.commit.two_phase.committer import TWO_PHASE
 from holdfast.commit.two_phase.decision import roll_forward_earlier_jobs
@@ -62,7 +62,9 @@ def plan_batch(
     TWO_PHASE.check_fit(ctx, mode, others="another store")
     job = prepare_new_job(ctx, TWO_PHASE.name, mode, details, view)
     assert job is not None  # only mode ignore skips jobs
-    known = ensure_durable(ctx, _read_stream_marks(ctx, job.base_seq), lambda: _read_stream_marks(ctx, job.base_seq))
+    known = make_durable_and_search_again(
+        ctx, _read_stream_marks(ctx, job.base_seq), lambda: _read_stream_marks(ctx, job.base_seq)
+    )
     return BatchPlan(job=job, known=known)
 
 

@@ -42,10 +42,10 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
         return pa.time64("us")
     if pat.is_duration(kind):
         return pa.duration("us")
-    return map_child_fields(kind, _plain_field)
+    return transform_child_fields(kind, _plain_field)
 
 
-def map_child_fields(kind: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
+def transform_child_fields(kind: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
     """Return a nested type with each direct child field changed; fixed-size lists become plain lists."""
     if pat.is_map(kind):  # keys are never null
         return pa.map_(change(kind.key_field).with_nullable(False), change(kind.item_field))
@@ -100,7 +100,7 @@ def cast_column(column: Any, field: pa.Field) -> Any:
         if column.offset:  # pyarrow 26 gives a null column below a sliced struct the wrong length
             column = pa.concat_arrays([column])
         # Arrow refuses to cast a nullable field to a non-nullable one, even if it contains no null.
-        return _relabel_array(column.cast(map_child_fields(field.type, _make_nullable)), field.type)
+        return _relabel_array(column.cast(transform_child_fields(field.type, _make_nullable)), field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidRequestError(
             "a value does not fit the column's type: cast or round the column first",
@@ -154,7 +154,7 @@ def _is_bytes_type(kind: pa.DataType) -> bool:
 
 
 def _make_nullable(field: pa.Field) -> pa.Field:
-    return pa.field(field.name, map_child_fields(field.type, _make_nullable))
+    return pa.field(field.name, transform_child_fields(field.type, _make_nullable))
 
 
 def _relabel_array(array: Any, kind: pa.DataType) -> Any:

@@ -26,7 +26,7 @@ _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31
 _DAY_MICROS = 86_400_000_000
 
 
-def time_columns(batch: pa.RecordBatch | pa.Table) -> Iterator[tuple[str, pa.DataType, Any]]:
+def iter_dates_and_timestamps(batch: pa.RecordBatch | pa.Table) -> Iterator[tuple[str, pa.DataType, Any]]:
     """Yield (path, type, values) of each date or timestamp column, even nested, as days or microseconds."""
     for field, column in zip(batch.schema, batch.columns, strict=True):
         if not contains_type(field.type, lambda kind: bool(pat.is_date32(kind) or pat.is_timestamp(kind))):
@@ -50,7 +50,7 @@ def check_years(reader: str, batch: pa.RecordBatch) -> None:
     Raises:
         InvalidRequestError: a value is out of range.
     """
-    for path, kind, numbers in time_columns(batch):
+    for path, kind, numbers in iter_dates_and_timestamps(batch):
         day = 1 if pat.is_date32(kind) else _DAY_MICROS
         bounds = pc.min_max(numbers).as_py()
         if bounds["min"] is not None and not _FIRST_DAY * day <= bounds["min"] <= bounds["max"] < (_LAST_DAY + 1) * day:
@@ -73,7 +73,7 @@ def refuse_old_calendar_values(batch: pa.RecordBatch) -> pa.RecordBatch:
     Raises:
         UnsupportedError: a value may change.
     """
-    for path, kind, numbers in time_columns(batch):
+    for path, kind, numbers in iter_dates_and_timestamps(batch):
         first = GREGORIAN_DAY if pat.is_date32(kind) else FIRST_INSTANT_US
         least = pc.min(numbers).as_py()
         if least is not None and least < first and not (pat.is_timestamp(kind) and kind.tz is None):

@@ -74,7 +74,7 @@ def _type_kinds_beyond_arrow(kind: Any) -> Iterator[str]:
         yield from _field_kinds_beyond_arrow(field)
 
 
-def find_special_struct_name(kind: pa.DataType) -> str | None:
+def find_spark_type_of_struct(kind: pa.DataType) -> str | None:
     """Return ``variant``, ``geometry`` or ``geography`` if PySpark marks the struct as one of these, else None."""
     for field in child_fields(kind) if pat.is_struct(kind) else ():
         for word in ("variant", "geometry", "geography"):
@@ -99,9 +99,9 @@ KINDS: Mapping[str, Callable[[pa.DataType], bool]] = {
     "interval": pat.is_duration,
     "list": is_list,
     "map": pat.is_map,
-    "variant": lambda kind: find_special_struct_name(kind) == "variant",
-    "geometry": lambda kind: find_special_struct_name(kind) == "geometry",
-    "geography": lambda kind: find_special_struct_name(kind) == "geography",
+    "variant": lambda kind: find_spark_type_of_struct(kind) == "variant",
+    "geometry": lambda kind: find_spark_type_of_struct(kind) == "geometry",
+    "geography": lambda kind: find_spark_type_of_struct(kind) == "geography",
     "struct": pat.is_struct,
 }
 BASE = frozenset({"boolean", "integer", "float", "decimal", "string", "date", "timestamp", "timestamp_ntz"})
@@ -145,10 +145,10 @@ def check_unique_names(schema: pa.Schema) -> None:
         InvalidRequestError: two names are equal, or a name contains NUL (Spark truncates such a name when it passes it
             to Python).
     """
-    _check_fields("", list(schema))
+    _check_field_names("", list(schema))
 
 
-def _check_fields(path: str, fields: Sequence[pa.Field]) -> None:
+def _check_field_names(path: str, fields: Sequence[pa.Field]) -> None:
     seen: dict[str, str] = {}
     for field in fields:
         name = path + field.name
@@ -159,7 +159,7 @@ def _check_fields(path: str, fields: Sequence[pa.Field]) -> None:
                 "two names are equal or differ only by case: rename one", first=seen[name.lower()], second=name
             )
         seen[name.lower()] = name
-        _check_fields(f"{name}.", child_fields(field.type))
+        _check_field_names(f"{name}.", child_fields(field.type))
 
 
 def check_types_supported(file_format: FileFormat[Any], schema: pa.Schema) -> None:
@@ -225,7 +225,7 @@ def _iter_unsupported_types(
         yield path, kind, "unknown"
     elif word not in supported:
         yield path, kind, word
-    for child in () if find_special_struct_name(kind) else child_fields(kind):
+    for child in () if find_spark_type_of_struct(kind) else child_fields(kind):
         yield from _iter_unsupported_types(f"{path}.{child.name}", child.type, supported)
 
 
@@ -268,7 +268,7 @@ def refuse_shredded_variant(needed: pa.Schema, physical: pa.Schema) -> None:
 
 
 def _is_shredded(wanted: pa.DataType, found: pa.DataType) -> bool:
-    if find_special_struct_name(wanted) == "variant":
+    if find_spark_type_of_struct(wanted) == "variant":
         return pat.is_struct(found) and any(field.name == _SHREDDED for field in child_fields(found))
     if not pat.is_nested(wanted) or not pat.is_nested(found):
         return False

@@ -149,19 +149,19 @@ class Report:
     has_read_blobs: bool = False
 
     @property
-    def damage(self) -> int:
+    def damage_count(self) -> int:
         """How many findings are damage."""
         return sum(total for kind, total in self.totals.items() if kind.severity is Severity.DAMAGE)
 
     @property
-    def leftovers(self) -> int:
+    def leftover_count(self) -> int:
         """How many findings are harmless leftovers."""
-        return sum(self.totals.values()) - self.damage
+        return sum(self.totals.values()) - self.damage_count
 
     @property
     def is_healthy(self) -> bool:
         """Whether the check has found no damage."""
-        return not self.damage
+        return not self.damage_count
 
     def to_json(self) -> dict[str, object]:
         """Return the report as a JSON object."""

@@ -20,7 +20,7 @@ from holdfast.namespace.configuration import Configuration
 from holdfast.namespace.directory_times import DirectoryTimes
 from holdfast.namespace.fsck.check import CheckedNamespace, check, hold_maintenance_lock
 from holdfast.namespace.fsck.findings import FINDING_KINDS, Finding, Progress, Report, ignore_progress
-from holdfast.namespace.fsck.survey import CLOSING_S, find_leased_files, is_readable
+from holdfast.namespace.fsck.survey import CLOSING_S, can_decode_record, find_leased_files
 from holdfast.namespace.inode import Extent, Inode, InodeKind, decode_inode
 from holdfast.namespace.keys import (
     DAMAGED,
@@ -210,13 +210,13 @@ class RepairWorkbench:
         self.caller = Caller(configuration.superuser, is_superuser=True)
 
     # --- reading ------------------------------------------------------------------------------------------------------
-    def record(self, key: bytes) -> Record | None:
+    def read_record(self, key: bytes) -> Record | None:
         """Read the record at a key; return None if it does not exist."""
         return self.subject.database.get_many([key]).get(key)
 
-    def inode(self, key: bytes) -> SeenInode | None:
+    def read_inode(self, key: bytes) -> SeenInode | None:
         """Read the inode at a key; return None if it does not exist or cannot be decoded."""
-        record = self.record(key)
+        record = self.read_record(key)
         try:
             return None if record is None else SeenInode(key, record.version, decode_inode(key, record.value))
         except CorruptDataError:
@@ -252,7 +252,7 @@ class RepairWorkbench:
         Args:
             name: what it is called; a number is added if the name is taken.
         """
-        shelf = self._make_shelf()
+        shelf = self._make_lost_found_directory()
         for number in range(1, _MOST_NAMES):
             suffix = "" if number == 1 else f"-{number}"
             chain, view = self.chain(shelf.child((name[:_LONGEST_NAME] + suffix).encode()))
@@ -261,7 +261,7 @@ class RepairWorkbench:
             if chain.parent is None or not chain.parent.is_directory:
                 return False  # the shelf was removed
             changes.inserts[chain.target_key] = inode
-            record = self.record(lease_key(inode.id)) if inode.writer else None
+            record = self.read_record(lease_key(inode.id)) if inode.writer else None
             if record is not None:
                 lease = Lease.decode(lease_key(inode.id), record.value)
                 changes.values[lease_key(inode.id)] = replace(lease, key=chain.target_key).encode()
@@ -272,7 +272,7 @@ class RepairWorkbench:
         """Move an inode, with everything below it, to /lost+found if `key` still has the inode with the id `number`;
         return whether it did.
         """
-        seen = self.inode(key)
+        seen = self.read_inode(key)
         if seen is None or seen.inode.id != number:
             return False
         return self.add_to_lost_found(name, seen.inode, Changes(None, deletes={key}), {key: seen.entry})
@@ -304,7 +304,7 @@ class RepairWorkbench:
             mtime_ms=self.operations.now_ms(),
         )
 
-    def _make_shelf(self) -> NsPath:
+    def _make_lost_found_directory(self) -> NsPath:
         if self.shelf is None:
             made = datetime.fromtimestamp(self.subject.environment.clock.now_s(), tz=timezone.utc)
             self.shelf = NsPath((b"lost+found", made.strftime("%Y-%m-%dT%H-%M-%SZ").encode()))
@@ -313,13 +313,13 @@ class RepairWorkbench:
 
 
 # --- single records ---------------------------------------------------------------------------------------------------
-def _keep_damaged_record(bench: RepairWorkbench, finding: Finding) -> bool:
+def _save_damaged_record_as_file(bench: RepairWorkbench, finding: Finding) -> bool:
     """Move the bytes of a damaged record into a file; its key is an attribute of the file."""
     (key,) = finding.keys
     if key == ROOT_KEY:
         return _recreate_root_directory(bench, finding)
-    record = bench.record(key)
-    if record is None or is_readable(key, record):
+    record = bench.read_record(key)
+    if record is None or can_decode_record(key, record):
         return False
     changes: Changes[None] = Changes(None, deletes={key})
     if key[:1] in KINDS_WITH_BLOBS:
@@ -344,7 +344,7 @@ def _recount_quota_usage(bench: RepairWorkbench, finding: Finding) -> bool:
 # --- the tree: what hangs nowhere moves to /lost+found, with everything below it --------------------------------------
 def _recreate_root_directory(bench: RepairWorkbench, finding: Finding) -> bool:
     """Make a root. The bytes of a damaged one are kept as the record of a small file, which no file refers to yet."""
-    record, seen = bench.record(ROOT_KEY), bench.inode(ROOT_KEY)
+    record, seen = bench.read_record(ROOT_KEY), bench.read_inode(ROOT_KEY)
     if seen is not None and seen.inode.is_directory and seen.inode.id == ROOT_ID:
         return False
     root = replace(bench.new_directory(ROOT_ID, 0o755), namespace=bench.configuration.identity)
@@ -355,24 +355,24 @@ def _recreate_root_directory(bench: RepairWorkbench, finding: Finding) -> bool:
     return bench.commit(changes, {ROOT_KEY: None if record is None else SeenRecord(record.version, None)})
 
 
-def _rename_invalid_entry(bench: RepairWorkbench, finding: Finding) -> bool:
+def _move_invalid_entry_to_lost_found(bench: RepairWorkbench, finding: Finding) -> bool:
     """Move an entry whose name no path can have."""
     (key,) = finding.keys
-    seen = bench.inode(key)
+    seen = bench.read_inode(key)
     return seen is not None and bench.move(key, seen.inode.id, f"name-{entry_name_in_key(key).hex()}")
 
 
 def _recreate_missing_directory(bench: RepairWorkbench, finding: Finding) -> bool:
     """Make the missing directory again, with its id: so all its entries are in it again, however many there are."""
     page = bench.subject.database.scan(*children_range(finding.number), _PAGE)
-    entries = [(key, record) for key, record in page.records if key != ROOT_KEY and is_readable(key, record)]
+    entries = [(key, record) for key, record in page.records if key != ROOT_KEY and can_decode_record(key, record)]
     if not entries:
         return False
     if finding.number == NO_PARENT:  # no directory can have this id
         moved = [
             bench.move(key, seen.inode.id, _make_lost_entry_name(key))
             for key, _ in entries
-            if (seen := bench.inode(key))
+            if (seen := bench.read_inode(key))
         ]
         return any(moved)
     key, record = entries[0]
@@ -397,7 +397,7 @@ def _break_directory_cycle(bench: RepairWorkbench, finding: Finding) -> bool:
 
 def _renumber_duplicate_inodes(bench: RepairWorkbench, finding: Finding) -> bool:
     """Give all but one of several inodes new ids. Entries stay with the one that keeps the id: a directory."""
-    found = [seen for key in finding.keys if (seen := bench.inode(key)) and seen.inode.id == finding.number]
+    found = [seen for key in finding.keys if (seen := bench.read_inode(key)) and seen.inode.id == finding.number]
     if len(found) < 2:
         return False
     keeper, *others = sorted(found, key=lambda seen: not seen.inode.is_directory)
@@ -411,7 +411,7 @@ def _renumber_duplicate_inodes(bench: RepairWorkbench, finding: Finding) -> bool
 
 def _split_file_with_children(bench: RepairWorkbench, finding: Finding) -> bool:
     """Give the file another id: its entries are then those of a directory that does not exist."""
-    seen = bench.inode(finding.keys[0])
+    seen = bench.read_inode(finding.keys[0])
     if seen is None or seen.inode.is_directory or seen.inode.id != finding.number:
         return False
     changes: Changes[None] = Changes(None, puts={seen.key: replace(seen.inode, id=bench.new_id(), writer="")})
@@ -420,22 +420,22 @@ def _split_file_with_children(bench: RepairWorkbench, finding: Finding) -> bool:
     return bench.commit(changes, {seen.key: seen.entry})
 
 
-def _forget_deleted_tree(bench: RepairWorkbench, finding: Finding) -> bool:
+def _cancel_collection_of_live_tree(bench: RepairWorkbench, finding: Finding) -> bool:
     """Delete the note that a directory waits for its collection: it still exists."""
-    seen, key = bench.inode(finding.keys[0]), deleted_key(finding.number)
-    record = bench.record(key)
+    seen, key = bench.read_inode(finding.keys[0]), deleted_key(finding.number)
+    record = bench.read_record(key)
     if seen is None or record is None or seen.inode.id != finding.number:
         return False
     return bench.commit(Changes(None, deletes={key}), {seen.key: seen.entry, key: SeenRecord(record.version, None)})
 
 
 # --- blobs ------------------------------------------------------------------------------------------------------------
-def _attach_unowned_blob(bench: RepairWorkbench, finding: Finding) -> bool:
+def _make_file_from_unowned_blob(bench: RepairWorkbench, finding: Finding) -> bool:
     """Make a file of a blob that belongs to none, called like the blob."""
     blobs, seen = bench.subject.blobs, dict[bytes, SeenRecord | None]()
     if finding.keys:
         (key,) = finding.keys
-        record = bench.record(key)
+        record = bench.read_record(key)
         if record is None:
             return False
         extent = Extent(blob_name_in_key(key), content_size(len(record.value)), inline=True)
@@ -452,7 +452,7 @@ def _attach_unowned_blob(bench: RepairWorkbench, finding: Finding) -> bool:
 
 def _delete_garbage_notes(bench: RepairWorkbench, finding: Finding) -> bool:
     """Delete the garbage notes of a blob that a file refers to."""
-    seen = bench.inode(finding.keys[0])
+    seen = bench.read_inode(finding.keys[0])
     notes = bench.subject.database.get_many(finding.keys[1:])
     if seen is None or not notes or finding.blob not in {extent.blob for extent in seen.inode.extents}:
         return False
@@ -462,8 +462,8 @@ def _delete_garbage_notes(bench: RepairWorkbench, finding: Finding) -> bool:
 # --- leases -----------------------------------------------------------------------------------------------------------
 def _close_file(bench: RepairWorkbench, finding: Finding) -> bool:
     """Close a file whose writer has no lease; what was synced stays."""
-    seen = bench.inode(finding.keys[0])
-    if seen is None or not seen.inode.writer or bench.record(lease_key(seen.inode.id)) is not None:
+    seen = bench.read_inode(finding.keys[0])
+    if seen is None or not seen.inode.writer or bench.read_record(lease_key(seen.inode.id)) is not None:
         return False
     changes = Changes(None, puts={seen.key: replace(seen.inode, writer="")})
     return bench.commit(changes, {seen.key: seen.entry, lease_key(seen.inode.id): None})
@@ -472,11 +472,11 @@ def _close_file(bench: RepairWorkbench, finding: Finding) -> bool:
 def _delete_lease(bench: RepairWorkbench, finding: Finding) -> bool:
     """Delete a lease whose holder writes no file."""
     (key,) = finding.keys
-    record = bench.record(key)
+    record = bench.read_record(key)
     if record is None:
         return False
     lease = Lease.decode(key, record.value)
-    seen = bench.inode(lease.key)
+    seen = bench.read_inode(lease.key)
     if seen is not None and lease_key(seen.inode.id) == key and seen.inode.writer == lease.holder:
         return False
     file = {} if seen is None else {seen.key: seen.entry}
@@ -485,15 +485,15 @@ def _delete_lease(bench: RepairWorkbench, finding: Finding) -> bool:
 
 REPAIRS: Mapping[str, Callable[[RepairWorkbench, Finding], bool]] = {
     "no-root": _recreate_root_directory,
-    "damaged-record": _keep_damaged_record,
-    "bad-name": _rename_invalid_entry,
+    "damaged-record": _save_damaged_record_as_file,
+    "bad-name": _move_invalid_entry_to_lost_found,
     "duplicate-id": _renumber_duplicate_inodes,
     "file-with-children": _split_file_with_children,
-    "deleted-tree": _forget_deleted_tree,
+    "deleted-tree": _cancel_collection_of_live_tree,
     "orphan": _recreate_missing_directory,
     "cycle": _break_directory_cycle,
     "referenced-garbage": _delete_garbage_notes,
-    "unowned-blob": _attach_unowned_blob,
+    "unowned-blob": _make_file_from_unowned_blob,
     "writer-without-lease": _close_file,
     "lease-without-file": _delete_lease,
     "wrong-usage": _recount_quota_usage,

@@ -283,12 +283,12 @@ def _inode_rows(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
     number, parent = pack_id(inode.id), pack_id(parent_id_in_key(key))
     space = min(inode.space, _MOST_SPACE)
     yield "inode", key, parent, number, inode.is_directory, space, pack_name(inode.writer) if inode.writer else None
-    if key != ROOT_KEY and not _is_reachable_name(entry_name_in_key(key)):
+    if key != ROOT_KEY and not _is_valid_entry_name(entry_name_in_key(key)):
         yield "problem", "bad-name", key
     if inode.is_directory:
         if inode.has_quota:
             yield "quota", pack_id(inode.quota_id), number, key
-        if inode.moving and not inode.is_frozen(now_ms):
+        if inode.moving and not inode.is_tree_frozen(now_ms):
             yield "problem", "expired-mark", key
     for extent in inode.extents:
         yield "extent", pack_name(extent.blob), extent.inline, extent.length, key, parent
@@ -320,7 +320,7 @@ def _deleted_rows(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
         yield "quota", pack_id(tree.root.quota_id), number, key
 
 
-def _directory_trace_rows(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
+def _make_time_or_trail_rows(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
     """Yield the time, or the place, of a directory."""
     if key[:1] == b"w":
         decode_trail(key, record.value)
@@ -341,9 +341,9 @@ RECORD_KINDS: Mapping[bytes, tuple[int, int, Callable[[bytes, Record, int], Iter
     b"l": (_WITH_ID, _WITH_ID, _lease_rows),
     b"p": (2, MAX_KEY_BYTES, _upload_rows),
     b"r": (_WITH_ID, _WITH_ID, _deleted_rows),
-    b"t": (_WITH_ID, _WITH_ID, _directory_trace_rows),
+    b"t": (_WITH_ID, _WITH_ID, _make_time_or_trail_rows),
     b"u": (_WITH_ID + 1, _WITH_ID + 1, _usage_rows),
-    b"w": (_WITH_ID, _WITH_ID, _directory_trace_rows),
+    b"w": (_WITH_ID, _WITH_ID, _make_time_or_trail_rows),
 }
 """The kinds of records by the first byte of their keys: how long the keys are at least and at most, and the function
 that yields the rows of a record, given the time too; it raises `CorruptDataError` if the record is damaged."""
@@ -361,7 +361,7 @@ def decode_record_rows(key: bytes, record: Record, now_ms: int) -> list[Row]:
     return list(rows(key, record, now_ms))
 
 
-def is_readable(key: bytes, record: Record) -> bool:
+def can_decode_record(key: bytes, record: Record) -> bool:
     """Return whether a record can be decoded as one of its kind."""
     try:
         decode_record_rows(key, record, 0)
@@ -370,7 +370,7 @@ def is_readable(key: bytes, record: Record) -> bool:
     return True
 
 
-def _is_reachable_name(name: bytes) -> bool:
+def _is_valid_entry_name(name: bytes) -> bool:
     """Check whether an entry of this name can be reached by a path."""
     try:
         return NsPath.parse("/" + name.decode()).names == (name,)

@@ -21,7 +21,12 @@ from holdfast.namespace.inode import MADE_FOR_OBJECTS, Extent, Inode, InodeKind
 from holdfast.namespace.keys import children_range, data_key, upload_key
 from holdfast.namespace.listing import etag_of_inode
 from holdfast.namespace.operation import Changes, OperationContext
-from holdfast.namespace.operations.base import PathGroup, SinglePathOperation, check_path, discard_extents
+from holdfast.namespace.operations.base import (
+    PathsOnlyOperation,
+    SinglePathOperation,
+    check_reachable_and_not_frozen,
+    discard_extents,
+)
 from holdfast.namespace.operations.files import FileOperation, Publish
 from holdfast.namespace.operations.names import Delete
 from holdfast.namespace.other_records import Upload, encode_metadata, no_such_upload_error
@@ -199,9 +204,13 @@ class RequireEmptyDirectory(SinglePathOperation):
 
 
 def _is_below_file(chain: ResolvedPath, context: OperationContext) -> bool:
-    """Check whether something above the target is a file: then a store has no object there. Else, see `check_path`."""
+    """Check whether something above the target is a file: then a store has no object there.
+
+    Raises:
+        NamespaceError: see `check_reachable_and_not_frozen`.
+    """
     try:
-        check_path(chain, context)
+        check_reachable_and_not_frozen(chain, context)
     except ParentNotDirectoryError:
         return True
     return False
@@ -227,7 +236,7 @@ class RemoveEmptyDirectory(SinglePathOperation):
     def extra_range(self, chains: Sequence[ResolvedPath]) -> tuple[bytes, bytes] | None:
         """Return the range of the directory's children if it may be removed."""
         target = chains[0].target
-        return children_range(target.id) if target is not None and is_directory_unchanged(target) else None
+        return children_range(target.id) if target is not None and is_untouched_implicit_directory(target) else None
 
     def execute(self, view: View, context: OperationContext) -> Changes[bool]:
         """Return the changes that delete the directory.
@@ -237,9 +246,9 @@ class RemoveEmptyDirectory(SinglePathOperation):
         """
         (chain,) = view.chains
         if chain.target is None:
-            check_path(chain, context)
+            check_reachable_and_not_frozen(chain, context)
             return Changes(True)
-        if not is_directory_unchanged(chain.target) or view.has_children:
+        if not is_untouched_implicit_directory(chain.target) or view.has_children:
             return Changes(False)
         return Delete(path=self.path).execute(view, context)
 
@@ -248,7 +257,7 @@ def _encode_rights(inode: Inode) -> bytes:
     return f"{inode.mode:o} {inode.owner} {inode.group}".encode()
 
 
-def is_directory_unchanged(inode: Inode) -> bool:
+def is_untouched_implicit_directory(inode: Inode) -> bool:
     """Check whether a directory was made for an object, and its rights, quotas and attributes are unchanged."""
     return inode == Inode(
         id=inode.id,
@@ -385,7 +394,7 @@ def _require_upload_use(chain: ResolvedPath, context: OperationContext) -> None:
 # --- rights -----------------------------------------------------------------------------------------------------------
 # Whether the caller may write objects is also asked in advance: a job must not run, and fail at its end (C11).
 @dataclass(frozen=True, slots=True)
-class CheckWritablePaths(PathGroup):
+class CheckWritablePaths(PathsOnlyOperation):
     """Check that objects could be written to all of the paths now; changes nothing.
 
     Reads the inodes on the paths as one snapshot.
@@ -412,7 +421,7 @@ class CheckWritablePaths(PathGroup):
 
 
 @dataclass(frozen=True, slots=True)
-class CheckUploadVisibility(PathGroup):
+class CheckUploadVisibility(PathsOnlyOperation):
     """Check for each path of a pending upload whether the caller may see the upload; the results are booleans in the
     order of the paths.
 

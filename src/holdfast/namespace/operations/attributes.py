@@ -11,9 +11,9 @@ from holdfast.namespace.errors import PermissionDeniedError
 from holdfast.namespace.inode import Inode, check_replication, check_times, is_integer_in_range
 from holdfast.namespace.keys import times_key
 from holdfast.namespace.operation import Changes, OperationContext, charge_quotas
-from holdfast.namespace.operations.base import SinglePathOperation, check_path, get_unfrozen_target
+from holdfast.namespace.operations.base import SinglePathOperation, check_reachable_and_not_frozen, get_unfrozen_target
 from holdfast.namespace.paths import NsPath
-from holdfast.namespace.permissions import STICKY, WRITE, check_user_name
+from holdfast.namespace.permissions import STICKY, WRITE, check_stored_name
 from holdfast.namespace.view import ResolvedPath, View
 
 _XATTR_NAMESPACES = ("user.", "trusted.", "system.", "security.", "raw.")
@@ -118,7 +118,7 @@ class SetAttributes(SinglePathOperation):
         """Refuse what a record could not hold."""
         for what, name in (("an owner", self.owner), ("a group", self.group)):
             if name is not None:
-                check_user_name(name, what)
+                check_stored_name(name, what)
         check_times(self.mtime_ms, self.atime_ms)
 
 
@@ -145,7 +145,7 @@ class SetReplication(SinglePathOperation):
             PermissionDeniedError, InvalidRequestError: see the message.
         """
         (chain,) = view.chains
-        check_path(chain, context)
+        check_reachable_and_not_frozen(chain, context)
         check_replication(self.replication)
         inode = chain.target
         if inode is None:
@@ -215,7 +215,7 @@ def _check_xattr_name(chain: ResolvedPath, name: str, context: OperationContext)
     Who may write may change ``user.`` attributes, but only the owner of a sticky directory; only the superuser may
     change ``trusted.`` attributes; the others belong to HDFS itself.
     """
-    check_user_name(name, "an extended attribute", _MAX_XATTR_BYTES + max(map(len, _XATTR_NAMESPACES)))
+    check_stored_name(name, "an extended attribute", _MAX_XATTR_BYTES + max(map(len, _XATTR_NAMESPACES)))
     prefix = next((one for one in _XATTR_NAMESPACES if name.lower().startswith(one)), None)
     if prefix is None or len(name) == len(prefix):
         raise InvalidRequestError(

@@ -8,7 +8,12 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from holdfast.namespace.errors import ParentNotDirectoryError, PathIsDirectoryError, PathNotFoundError, TreeMovingError
+from holdfast.namespace.errors import (
+    DirectoryFrozenError,
+    ParentNotDirectoryError,
+    PathIsDirectoryError,
+    PathNotFoundError,
+)
 from holdfast.namespace.inode import Extent, Inode, InodeKind
 from holdfast.namespace.keys import (
     children_range,
@@ -29,7 +34,7 @@ from holdfast.transactions.base import RangeCount
 R = TypeVar("R")
 
 
-class PathGroup:
+class PathsOnlyOperation:
     """Base class of operations that read nothing but the inodes on their paths."""
 
     __slots__ = ()
@@ -43,7 +48,7 @@ class PathGroup:
         return None
 
 
-class SinglePathOperation(PathGroup):
+class SinglePathOperation(PathsOnlyOperation):
     """Base class of operations on one path, their attribute `path`."""
 
     __slots__ = ()
@@ -70,10 +75,10 @@ class ReadInode(SinglePathOperation):
         Raises:
             PathNotFoundError, ParentNotDirectoryError, PermissionDeniedError: see the message.
         """
-        return Changes(get_readable_target(view.chains[0], context.caller))
+        return Changes(get_reachable_target(view.chains[0], context.caller))
 
 
-def get_readable_target(chain: ResolvedPath, caller: Caller) -> Inode:
+def get_reachable_target(chain: ResolvedPath, caller: Caller) -> Inode:
     """Return the inode at a path, if it exists and the caller may search all directories above it. A frozen tree is no
     obstacle.
 
@@ -84,7 +89,7 @@ def get_readable_target(chain: ResolvedPath, caller: Caller) -> Inode:
     return get_target(chain)
 
 
-def check_path(chain: ResolvedPath, context: OperationContext, own_mark: str = "") -> None:
+def check_reachable_and_not_frozen(chain: ResolvedPath, context: OperationContext, own_mark: str = "") -> None:
     """Check that the caller may search all directories above the target, and that no other client has frozen a tree on
     the path.
 
@@ -93,7 +98,7 @@ def check_path(chain: ResolvedPath, context: OperationContext, own_mark: str = "
 
     Raises:
         ParentNotDirectoryError, PermissionDeniedError: see the message.
-        TreeMovingError: a tree on the path is being counted.
+        DirectoryFrozenError: a tree on the path is being counted.
     """
     context.caller.check_traversal(chain)
     check_not_frozen(chain, context, own_mark)
@@ -106,24 +111,24 @@ def check_not_frozen(chain: ResolvedPath, context: OperationContext, own_mark: s
         own_mark: the token of a freeze of the caller's own, which is no obstacle.
 
     Raises:
-        TreeMovingError: a directory on the path is frozen. Repeat later.
+        DirectoryFrozenError: a directory on the path is frozen. Repeat later.
     """
     for inode in chain.inodes:
-        if inode.moving not in ("", own_mark) and inode.is_frozen(context.now_ms):
-            raise TreeMovingError("a directory on the path is being counted: repeat later", path=str(chain.path))
+        if inode.moving not in ("", own_mark) and inode.is_tree_frozen(context.now_ms):
+            raise DirectoryFrozenError("a directory on the path is being counted: repeat later", path=str(chain.path))
 
 
 def get_unfrozen_target(chain: ResolvedPath, context: OperationContext, own_mark: str = "") -> Inode:
-    """Check a path as `check_path` does, and return the inode at it.
+    """Check a path as `check_reachable_and_not_frozen` does, and return the inode at it.
 
     Args:
-        own_mark: see `check_path`.
+        own_mark: see `check_reachable_and_not_frozen`.
 
     Raises:
         PathNotFoundError: the path does not exist.
-        ParentNotDirectoryError, PermissionDeniedError, TreeMovingError: see `check_path`.
+        ParentNotDirectoryError, PermissionDeniedError, DirectoryFrozenError: see `check_reachable_and_not_frozen`.
     """
-    check_path(chain, context, own_mark)
+    check_reachable_and_not_frozen(chain, context, own_mark)
     return get_target(chain)
 
 
@@ -139,7 +144,7 @@ def get_target(chain: ResolvedPath) -> Inode:
 
 
 def get_unfrozen_file(chain: ResolvedPath, context: OperationContext) -> Inode:
-    """Check a path as `check_path` does, and return the inode of the file at it.
+    """Check a path as `check_reachable_and_not_frozen` does, and return the inode of the file at it.
 
     Raises:
         PathNotFoundError: it does not exist.
@@ -206,7 +211,7 @@ def new_directory(parent: Inode, context: OperationContext, mode: int) -> Inode:
     )
 
 
-def discard_file(changes: Changes[R], inode: Inode, now_ms: int) -> None:
+def discard_content_and_lease(changes: Changes[R], inode: Inode, now_ms: int) -> None:
     """Add the changes that give up the content and the lease of a file whose inode is deleted."""
     discard_blobs(changes, inode, now_ms)
     end_lease(changes, inode)
@@ -240,7 +245,9 @@ def discard_extents(changes: Changes[R], extents: Iterable[Extent], since_ms: in
             changes.new_values[garbage_key(since_ms, extent.blob)] = b""
 
 
-def detach_directory(changes: Changes[R], inode: Inode, ancestors: Iterable[Inode], path: NsPath, now_ms: int) -> None:
+def record_deleted_tree(
+    changes: Changes[R], inode: Inode, ancestors: Iterable[Inode], path: NsPath, now_ms: int
+) -> None:
     """Note a directory, whose inode is deleted in the same changes, as a deleted tree; the collector removes what is
     below it later.
 
@@ -266,7 +273,7 @@ def remove_path_target(changes: Changes[R], chain: ResolvedPath, context: Operat
     assert target is not None
     changes.deletes.add(chain.target_key)
     if target.is_directory:
-        detach_directory(changes, target, chain.ancestors, chain.path, context.now_ms)
+        record_deleted_tree(changes, target, chain.ancestors, chain.path, context.now_ms)
     else:
-        discard_file(changes, target, context.now_ms)
+        discard_content_and_lease(changes, target, context.now_ms)
         charge_quotas(changes, chain.ancestors, names=-1, space=-target.space)

@@ -13,9 +13,9 @@ from holdfast.namespace.operation import Changes, OperationContext, charge_quota
 from holdfast.namespace.operations.base import (
     SinglePathOperation,
     check_not_frozen,
-    check_path,
+    check_reachable_and_not_frozen,
     create_parent_directories,
-    discard_file,
+    discard_content_and_lease,
     get_unfrozen_file,
     get_unfrozen_target,
 )
@@ -109,7 +109,7 @@ class Publish(FileOperation):
             ParentNotDirectoryError, PathNotFoundError, PermissionDeniedError: see the message.
         """
         (chain,) = view.chains
-        check_path(chain, context)
+        check_reachable_and_not_frozen(chain, context)
         if chain.target is not None and chain.target.id == self.file_id:
             return Changes(chain.target)  # an earlier call, whose reply was lost, has published it
         if self.is_repeated:
@@ -152,7 +152,7 @@ class Publish(FileOperation):
             key = chain.target_key
             self._check_file_replaceable(view, chain, context)
             changes.puts[key] = new
-            discard_file(changes, chain.target, context.now_ms)
+            discard_content_and_lease(changes, chain.target, context.now_ms)
             charge_quotas(changes, chain.ancestors, space=new.space - chain.target.space)
             changes.touched.add(chain.keys[-2])
             trail = list_ancestor_directories(chain, len(self.path.names) - 1)

@@ -12,11 +12,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.namespace.errors import (
+    DirectoryFrozenError,
     DirectoryNotEmptyError,
     PathExistsError,
     PathNotFoundError,
     RenameError,
-    TreeMovingError,
     UncheckedTreeError,
     UncountedTreeError,
 )
@@ -25,7 +25,7 @@ from holdfast.namespace.keys import children_range, directory_location_key, inod
 from holdfast.namespace.operation import Changes, OperationContext, charge_quotas
 from holdfast.namespace.operations.base import (
     SinglePathOperation,
-    check_path,
+    check_reachable_and_not_frozen,
     create_parent_directories,
     new_directory,
     remove_empty_directory,
@@ -59,7 +59,7 @@ class Mkdirs(SinglePathOperation):
             ParentNotDirectoryError, PathNotFoundError, PermissionDeniedError: see the message.
         """
         (chain,) = view.chains
-        check_path(chain, context)
+        check_reachable_and_not_frozen(chain, context)
         if chain.target is not None:
             if chain.target.is_directory and self.parents:
                 return Changes(False)
@@ -106,7 +106,7 @@ class Delete(SinglePathOperation):
             PermissionDeniedError: see the message.
         """
         (chain,) = view.chains
-        check_path(chain, context)
+        check_reachable_and_not_frozen(chain, context)
         target = chain.target
         if self.path.names:
             context.caller.check_removal(chain)
@@ -226,15 +226,15 @@ class Rename:
     def _check_rename_allowed(
         self, source: ResolvedPath, target: ResolvedPath, view: View, context: OperationContext
     ) -> Inode:
-        check_path(source, context, own_mark="" if self.usage is None else self.usage.token)
-        check_path(target, context)
+        check_reachable_and_not_frozen(source, context, own_mark="" if self.usage is None else self.usage.token)
+        check_reachable_and_not_frozen(target, context)
         context.caller.check_removal(source)
         context.caller.check(target, max(0, min(len(target.inodes), len(target.path.names)) - 1), WRITE)
         moved = source.target
         if moved is None:
             raise PathNotFoundError("the source does not exist: check the path", path=str(self.source))
         if self.usage is not None and moved.moving != self.usage.token:
-            raise TreeMovingError("the tree changed while it was counted: repeat later", path=str(self.source))
+            raise DirectoryFrozenError("the tree changed while it was counted: repeat later", path=str(self.source))
         if not source.path.names:
             raise RenameError("the root cannot be renamed: rename its entries", target=str(target.path))
         if target.path == source.path:

@@ -89,11 +89,11 @@ class ShuffledRows:
         """
         ids_of = self.ids_of
 
-        def survey_shard(shard: int, rows: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
+        def digest_shard(shard: int, rows: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
             with errors_without_traceback():
                 yield shard, digest_task_units(ids_of(rows), repeats=repeats).to_bytes()
 
-        found = {int(shard): TaskInput.of(encoded) for shard, encoded in self.collect(survey_shard)}
+        found = {int(shard): TaskInput.of(encoded) for shard, encoded in self.collect(digest_shard)}
         return JobInput([found.get(shard, TaskInput()) for shard in range(self.tasks)])
 
     def run(self, task: UnitsTask) -> None:
@@ -115,7 +115,7 @@ def run_workers(spark: SparkSession, task: UnitsTask) -> None:
         _consume_rows(rows)
         return task.run_worker(slot)
 
-    _make_worker_partitions(spark, task.job.shards)(run_worker)
+    _make_worker_runner(spark, task.job.shards)(run_worker)
 
 
 def _consume_rows(rows: Iterable[Any]) -> tuple[()]:
@@ -124,7 +124,7 @@ def _consume_rows(rows: Iterable[Any]) -> tuple[()]:
     return ()
 
 
-def _make_worker_partitions(spark: SparkSession, tasks: int) -> _RunWork:
+def _make_worker_runner(spark: SparkSession, tasks: int) -> _RunWork:
     return _make_dataframe_runner(spark.range(0, tasks, 1, tasks))
 
 
@@ -245,7 +245,7 @@ def _shuffle_rows_by_key(df: DataFrame, columns: tuple[_KeyColumn, ...], tasks: 
     places = [df[name].cast(column.type) for name, column in zip(quoted, columns, strict=True)]
     df = df.repartition(tasks, xxhash64(lit(_OWN_HASH), *places)).sortWithinPartitions(*quoted)
     names = tuple(column.name for column in columns)
-    in_slots = partial(_make_worker_partitions, spark, tasks)
+    in_slots = partial(_make_worker_runner, spark, tasks)
     return ShuffledRows(
         _make_dataframe_runner(df), in_slots, partial(_ids_of_rows, names), partial(_pairs_of_rows, names), tasks
     )
@@ -254,11 +254,15 @@ def _shuffle_rows_by_key(df: DataFrame, columns: tuple[_KeyColumn, ...], tasks: 
 def _shuffle_pairs_by_key(rdd: RDD[Any], tasks: int) -> ShuffledRows:
     pairs = rdd.mapPartitions(_add_ids_to_pairs).repartitionAndSortWithinPartitions(tasks, zlib.crc32)
 
-    def make_slot_runner() -> _RunWork:
+    def make_runner_without_rows() -> _RunWork:
         return _make_rdd_runner(rdd.context.parallelize(range(tasks), tasks))
 
     return ShuffledRows(
-        _make_rdd_runner(pairs), make_slot_runner, partial(map, itemgetter(0)), partial(map, itemgetter(1)), tasks
+        _make_rdd_runner(pairs),
+        make_runner_without_rows,
+        partial(map, itemgetter(0)),
+        partial(map, itemgetter(1)),
+        tasks,
     )
 
 

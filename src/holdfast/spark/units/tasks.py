@@ -16,7 +16,7 @@ from holdfast.runtime import Environment
 from holdfast.spark.failures import errors_without_traceback
 from holdfast.transactions.base import Backend
 from holdfast.units.execution import UnitExecution
-from holdfast.units.job_input import JobInput, verify_units_unchanged
+from holdfast.units.job_input import JobInput, iter_verified_units
 from holdfast.units.jobs import Job
 from holdfast.units.progress import Statistics
 from holdfast.units.shard_task import ShardTask
@@ -60,7 +60,7 @@ class UnitsTask:
             units = _group_pairs_by_key(pairs) if self.is_reduce else ((Unit.of(key, value), 1) for key, value in pairs)
             with self._open_execution() as (execution, backend):
                 task = ShardTask(execution, backend, self.job, shard, run=self.run)
-                task.run(verify_units_unchanged(units, self.job_input.tasks[shard]))
+                task.run(iter_verified_units(units, self.job_input.tasks[shard]))
             yield shard, b""
 
     def run_worker(self, slot: int) -> Iterator[tuple[int, bytes]]:

@@ -272,19 +272,19 @@ def _make_key_check(relative: str) -> Callable[[Subject], None]:
 
 
 def _check_upload(subject: Subject, key: str) -> None:
-    upload_id = subject.uploads.create_upload(key)
-    part = subject.uploads.upload_part(key, upload_id, 1, b"upload")
-    subject.uploads.complete_upload(key, upload_id, [part])
+    upload_id = subject.multipart_store.create_upload(key)
+    part = subject.multipart_store.upload_part(key, upload_id, 1, b"upload")
+    subject.multipart_store.complete_upload(key, upload_id, [part])
     equal(subject.store.get(key), b"upload", "content of the upload")
 
 
 def _make_listed_upload_check(relative: str) -> Callable[[Subject], None]:
     def check_listed_upload(subject: Subject) -> None:
-        upload_id = subject.uploads.create_upload(subject.key(relative))
-        pending = [(upload.key, upload.upload_id) for upload in iter_uploads(subject.uploads, subject.key(""))]
+        upload_id = subject.multipart_store.create_upload(subject.key(relative))
+        pending = [(upload.key, upload.upload_id) for upload in iter_uploads(subject.multipart_store, subject.key(""))]
         equal(pending, [(subject.key(relative), upload_id)], "pending uploads")
-        subject.uploads.abort_upload(subject.key(relative), upload_id)
-        equal(list(iter_uploads(subject.uploads, subject.key(""))), [], "pending uploads after the abort")
+        subject.multipart_store.abort_upload(subject.key(relative), upload_id)
+        equal(list(iter_uploads(subject.multipart_store, subject.key(""))), [], "pending uploads after the abort")
 
     return check_listed_upload
 

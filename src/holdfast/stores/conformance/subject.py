@@ -54,7 +54,7 @@ class Subject:
         for each in relative:
             self.store.put(self.key(each), each.encode())
 
-    def holds(self, contents: Mapping[str, str], what: str) -> None:
+    def require_exact_contents(self, contents: Mapping[str, str], what: str) -> None:
         """Check that exactly these keys exist below the prefix, with the content that `write` gave them.
 
         Args:
@@ -66,12 +66,12 @@ class Subject:
             equal(self.other.get(self.key(relative)), written.encode(), f"content of {relative} {what}")
 
     @property
-    def uploads(self) -> MultipartStore:
+    def multipart_store(self) -> MultipartStore:
         """The store as a `MultipartStore`."""
         return multipart(self.store)
 
     @property
-    def files(self) -> RenameStore:
+    def rename_store(self) -> RenameStore:
         """The store as a `RenameStore`."""
         return as_renaming(self.store)
 
@@ -85,7 +85,7 @@ class Subject:
         limits = self.store.capabilities.multipart
         return letter * (limits.min_part_size_bytes if limits else 1)
 
-    def uploaded(self, relative: str, data: bytes) -> tuple[str, list[Part]]:
+    def start_upload_of_one_part(self, relative: str, data: bytes) -> tuple[str, list[Part]]:
         """Create a pending upload of one part; return its id and its parts."""
-        upload_id = self.uploads.create_upload(self.key(relative))
-        return upload_id, [self.uploads.upload_part(self.key(relative), upload_id, 1, data)]
+        upload_id = self.multipart_store.create_upload(self.key(relative))
+        return upload_id, [self.multipart_store.upload_part(self.key(relative), upload_id, 1, data)]

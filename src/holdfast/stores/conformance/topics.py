@@ -94,24 +94,24 @@ _SPECIAL = (
 _ELSEWHERE = frozenset[str]().union(*(topic.checks for topic in _SPECIAL))
 
 
-def _list_remaining_checks(module: ModuleType) -> frozenset[str]:
+def _list_checks_of_no_special_topic(module: ModuleType) -> frozenset[str]:
     return frozenset(name for name in vars(module) if name.startswith("check_")) - _ELSEWHERE
 
 
 TOPICS = (
-    Topic("objects", Weight.DATA, "files may be lost or mixed", _list_remaining_checks(objects)),
+    Topic("objects", Weight.DATA, "files may be lost or mixed", _list_checks_of_no_special_topic(objects)),
     Topic(
         "uploads",
         Weight.HIDDEN,
         "files may become visible early, late, twice or never",
-        _list_remaining_checks(uploads),
+        _list_checks_of_no_special_topic(uploads),
     ),
-    Topic("renames", Weight.MOVED, "files may be lost during a rename", _list_remaining_checks(renames)),
+    Topic("renames", Weight.MOVED, "files may be lost during a rename", _list_checks_of_no_special_topic(renames)),
     Topic(
         "transactions",
         Weight.DECISION,
         "a job may become visible in part, or a job that is not committed",
-        _list_remaining_checks(transactions),
+        _list_checks_of_no_special_topic(transactions),
     ),
     *_SPECIAL,
 )
@@ -138,9 +138,9 @@ class Finding(NamedTuple):
 
 def findings(results: Mapping[str, Exception | None]) -> list[Finding]:
     """Group the results of a run by topic; omit topics without any check that ran."""
-    return [found for topic in TOPICS if (found := _make_finding(topic, results)).checks]
+    return [found for topic in TOPICS if (found := _make_topic_result(topic, results)).checks]
 
 
-def _make_finding(topic: Topic, results: Mapping[str, Exception | None]) -> Finding:
+def _make_topic_result(topic: Topic, results: Mapping[str, Exception | None]) -> Finding:
     own = {name: error for name, error in results.items() if {name, f"{name.partition(':')[0]}:"} & topic.checks}
     return Finding(topic, len(own), {name: error for name, error in own.items() if error is not None})

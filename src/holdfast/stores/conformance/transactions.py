@@ -39,7 +39,7 @@ def check_apply(subject: Subject) -> None:
     """Check that `apply` makes a put, completes an upload and deletes an object, and that conditions change nothing."""
     subject.write("old", "kept")
     as_transactional(subject.store).apply([])
-    upload_id, parts = subject.uploaded("data/new", b"uploaded")
+    upload_id, parts = subject.start_upload_of_one_part("data/new", b"uploaded")
     as_transactional(subject.store).apply(
         [
             Put(subject.key("log/1"), b"decision", Create()),
@@ -63,7 +63,7 @@ def check_apply_replaces(subject: Subject) -> None:
     """Check that a put and a completed upload in `apply` replace an object if their modes allow it."""
     subject.write("put", "upload", "updated")
     etag = subject.store.head(subject.key("updated")).etag
-    upload_id, parts = subject.uploaded("upload", b"second")
+    upload_id, parts = subject.start_upload_of_one_part("upload", b"second")
     as_transactional(subject.store).apply(
         [
             Put(subject.key("put"), b"second"),
@@ -90,7 +90,7 @@ def check_apply_refused(subject: Subject) -> None:
     """Check that `apply` changes nothing if one condition does not hold, and that the error names the key."""
     subject.write("there", "victim")
     etag = subject.store.head(subject.key("victim")).etag
-    upload_id, parts = subject.uploaded("there", b"uploaded")
+    upload_id, parts = subject.start_upload_of_one_part("there", b"uploaded")
     refused: Sequence[Change] = (
         Put(subject.key("there"), b"put", Create()),
         Put(subject.key("there"), b"put", Update(etag)),
@@ -113,9 +113,9 @@ def check_apply_impossible(subject: Subject) -> None:
     The order of the changes must not matter.
     """
     subject.write("victim")
-    upload_id, parts = subject.uploaded("upload", b"uploaded")
-    ended, its_parts = subject.uploaded("ended", b"aborted")
-    subject.uploads.abort_upload(subject.key("ended"), ended)
+    upload_id, parts = subject.start_upload_of_one_part("upload", b"uploaded")
+    ended, its_parts = subject.start_upload_of_one_part("ended", b"aborted")
+    subject.multipart_store.abort_upload(subject.key("ended"), ended)
     wrong = (Part(1, "0123456789abcdef0123456789abcdef", 8),)
     _require_refusal(subject, NotFoundError, Complete(subject.key("ended"), ended, tuple(its_parts)))
     _require_refusal(subject, NotFoundError, Complete(subject.key("elsewhere"), upload_id, tuple(parts)))
@@ -144,7 +144,7 @@ def check_apply_file_and_directory(subject: Subject) -> None:
 
 def check_apply_twice(subject: Subject) -> None:
     """Check that conditional changes that took effect are refused when they are sent again, as after a lost reply."""
-    upload_id, parts = subject.uploaded("data", b"uploaded")
+    upload_id, parts = subject.start_upload_of_one_part("data", b"uploaded")
     completed = Complete(subject.key("data"), upload_id, tuple(parts))
     as_transactional(subject.store).apply([Put(subject.key("log/1"), b"mine", Create()), completed])
     repeated: Sequence[Sequence[Change]] = ([Put(subject.key("log/1"), b"mine", Create()), completed], [completed])

@@ -41,7 +41,7 @@ from holdfast.stores.base import (
     replaced,
 )
 from holdfast.stores.checks import check_delete, check_move, check_part_number, check_parts, check_range, page_size
-from holdfast.stores.local.tree import MAX_KEY_BYTES, LocalTree, convert_os_errors, etag_of, is_same_file
+from holdfast.stores.local.tree import MAX_KEY_BYTES, LocalTree, convert_os_errors, does_etag_match_file, etag_of
 from holdfast.stores.local.walk import PagedTreeListing, walk_pending_uploads
 
 _UPLOAD_ID = re.compile(r"(?:file|upload)-[0-9a-z]+")
@@ -115,7 +115,7 @@ class LocalStore:
         check_range(start, length)
         with _convert_read_errors(key), open(self._tree.path(key), "rb") as file:
             status = os.fstat(file.fileno())
-            if etag and not is_same_file(etag, status):
+            if etag and not does_etag_match_file(etag, status):
                 raise replaced(key)
             if start >= status.st_size:
                 return b""  # not every file system can seek so far
@@ -349,7 +349,7 @@ class _HiddenLocalFile:
             NotFoundError: it is not.
         """
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            if is_same_file(etag_of(status), os.stat(self._hidden)):
+            if does_etag_match_file(etag_of(status), os.stat(self._hidden)):
                 return
         raise NotFoundError(
             "the directory of the file was replaced or removed while it was open: write it again", key=self._key

@@ -58,7 +58,7 @@ def etag_of(status: os.stat_result) -> str:
     return f"{status.st_mtime_ns:x}-{status.st_ino:x}-{status.st_size:x}"
 
 
-def is_same_file(etag: str, status: os.stat_result) -> bool:
+def does_etag_match_file(etag: str, status: os.stat_result) -> bool:
     """Check whether an etag belongs to a file, by comparing the time and the size.
 
     Ignores the inode: a mounted object store assigns different inode numbers on each machine, and changes them over
@@ -308,7 +308,7 @@ class LocalTree:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         directory = os.path.dirname(path)
         self._refuse_link(directory, target)
-        kept = self._format_root_with_slash()
+        kept = self._format_kept_directory_with_slash()
         while directory.startswith(kept):
             try:
                 if os.stat(directory).st_dev != os.stat(kept).st_dev:
@@ -317,13 +317,13 @@ class LocalTree:
             except (FileNotFoundError, NotADirectoryError):
                 directory = os.path.dirname(directory)
 
-    def _format_root_with_slash(self) -> str:
+    def _format_kept_directory_with_slash(self) -> str:
         """Return the path of the kept directory, with a slash at its end, also if it is the root of the machine."""
         return os.path.join(self.root, self.keep).rstrip("/") + "/"
 
     def _refuse_link(self, directory: str, key: str) -> None:
         """Reject a directory if a symbolic link is on the path to it from the destination, or from the root."""
-        kept = self._format_root_with_slash()
+        kept = self._format_kept_directory_with_slash()
         home = kept if f"{directory}/".startswith(kept) else self.root
         below = os.path.relpath(directory, home)
         if os.path.realpath(directory) != os.path.normpath(os.path.join(os.path.realpath(home), below)):
@@ -442,7 +442,7 @@ class LocalTree:
 
         Deletes neither symbolic links nor the directories that they point to.
         """
-        kept = self._format_root_with_slash()
+        kept = self._format_kept_directory_with_slash()
         while directory.startswith(kept):
             try:
                 os.rmdir(directory)
@@ -478,12 +478,12 @@ def _explain_unusable_directory(directory: str, path: str) -> OSError | None:
     if not os.path.isdir(directory):
         return NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
     # Publishing locks and syncs the directory, so it must be readable as well.
-    if not os.access(directory, os.R_OK | os.W_OK | os.X_OK) or _belongs_to_other_user(directory, path):
+    if not os.access(directory, os.R_OK | os.W_OK | os.X_OK) or _is_protected_by_sticky_bit(directory, path):
         return PermissionError(errno.EACCES, os.strerror(errno.EACCES), directory)
     return None
 
 
-def _belongs_to_other_user(directory: str, path: str) -> bool:
+def _is_protected_by_sticky_bit(directory: str, path: str) -> bool:
     """Check whether a file belongs to another user and is in a directory like /tmp: only its owner may replace it."""
     status = os.stat(directory)
     if not status.st_mode & stat.S_ISVTX or os.geteuid() in (0, status.st_uid):

@@ -76,7 +76,7 @@ class PagedTreeListing:
 
 
 def _walk_files(root: str, directory: str, prefix: str, start_after: str) -> Iterator[ObjectInfo]:
-    below = [_open_directory(root, f"{directory}/" if directory else "")]
+    below = [_list_sorted_names(root, f"{directory}/" if directory else "")]
     while below:
         base, names = below[-1]
         for name in names:
@@ -89,13 +89,13 @@ def _walk_files(root: str, directory: str, prefix: str, start_after: str) -> Ite
             ):
                 if os.path.islink(os.path.join(root, key[:-1])):
                     raise symlinked_directory_error(key[:-1])
-                below.append(_open_directory(root, key))
+                below.append(_list_sorted_names(root, key))
                 break
         else:
             below.pop()
 
 
-def _open_directory(root: str, base: str) -> tuple[str, Iterator[str]]:
+def _list_sorted_names(root: str, base: str) -> tuple[str, Iterator[str]]:
     """List a directory: return its key and the sorted names, or no names if it is a file or was deleted.
 
     Names of directories end in ``/``. Keeps nothing else about an entry: a directory may have a million of them.

@@ -85,7 +85,7 @@ _FAIL_FAST = {
 }
 
 
-def _fail_fast_settings(bucket: str) -> Mapping[str, str]:
+def _make_fail_fast_settings(bucket: str) -> Mapping[str, str]:
     # Settings for this bucket, because they take precedence over those for all buckets.
     return {f"fs.s3a.bucket.{bucket}.{name}": value for name, value in _FAIL_FAST.items()}
 
@@ -126,6 +126,8 @@ S3 = StoreProvider(
             prepare=_parse_profile,
         ),
     ),
-    hadoop=HadoopFileSystem(scheme="s3a", settings="fs.s3a.…", package="hadoop-aws", fail_fast=_fail_fast_settings),
+    hadoop=HadoopFileSystem(
+        scheme="s3a", settings="fs.s3a.…", package="hadoop-aws", fail_fast=_make_fail_fast_settings
+    ),
 )
 """``s3://bucket/key``, where the key is taken literally, as Spark users write it."""

@@ -107,7 +107,7 @@ def translate_error(error: Exception, endpoint: str, request: RequestDescription
     The error never contains a credential: it shows only the code and the request id of the response.
     """
     if isinstance(error, ClientError):
-        return _convert_answer(error, endpoint, request)
+        return _convert_client_error(error, endpoint, request)
     if isinstance(error, _NO_CREDENTIALS):
         return AccessDeniedError(
             "no usable credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, name a profile of ~/.aws, or, in "
@@ -141,7 +141,7 @@ def _no_response_error(error: Exception, endpoint: str, request: RequestDescript
     )
 
 
-def _convert_answer(error: ClientError, endpoint: str, request: RequestDescription) -> HoldfastError:
+def _convert_client_error(error: ClientError, endpoint: str, request: RequestDescription) -> HoldfastError:
     code, status, named = error_code_of(error), http_status_of(error), request.named(error)
     if code == "NoSuchBucket":
         bucket = {name: value for name, value in named.items() if name != "key"}  # which would be a record of ours

@@ -52,9 +52,9 @@ def create_upload(client: Any, bucket: str, key: str, metadata: Mapping[str, str
         headers = {f"x-amz-meta-{name.lower()}": value for name, value in metadata.items()}
         answer = send_request(client, bucket, "POST", key, "uploads", headers, b"")
         if answer is not None:
-            if answer.status == 200 and answer.text("UploadId"):
-                return answer.text("UploadId")
-            raise answer.refusal("CreateMultipartUpload")
+            if answer.status == 200 and answer.get_element_text("UploadId"):
+                return answer.get_element_text("UploadId")
+            raise answer.make_client_error("CreateMultipartUpload")
     created = client.create_multipart_upload(Bucket=bucket, Key=key, Metadata=metadata)
     return str(created["UploadId"])
 
@@ -75,7 +75,7 @@ def upload_part(client: Any, bucket: str, key: str, upload_id: str, number: int,
         if answer is not None:
             if answer.status == 200:
                 return str(answer.headers.get("ETag", "")).strip('"')
-            raise answer.refusal("UploadPart")
+            raise answer.make_client_error("UploadPart")
     sent = client.upload_part(Bucket=bucket, Key=key, UploadId=upload_id, PartNumber=number, Body=data)
     return str(sent.get("ETag", "")).strip('"')
 
@@ -91,10 +91,10 @@ def complete_upload(client: Any, bucket: str, key: str, upload_id: str, parts: S
     headers = {"content-type": "application/xml"}
     answer = send_request(client, bucket, "POST", key, query, headers, _complete_upload_body(parts))
     if answer is not None:
-        if answer.status == 200 and answer.root == "CompleteMultipartUploadResult":
-            return answer.text("ETag").strip('"')
+        if answer.status == 200 and answer.root_element_name == "CompleteMultipartUploadResult":
+            return answer.get_element_text("ETag").strip('"')
         # 200 with an error in the body: it failed after the server had sent the status to keep the connection alive.
-        raise answer.refusal("CompleteMultipartUpload")
+        raise answer.make_client_error("CompleteMultipartUpload")
     named = [
         {"PartNumber": part.number, "ETag": f'"{part.etag}"'}
         | ({f"Checksum{part.checksum_algorithm}": part.checksum} if part.checksum_algorithm else {})
@@ -139,20 +139,23 @@ class Response:
     document: ElementTree.Element | None
 
     @property
-    def root(self) -> str:
+    def root_element_name(self) -> str:
         """The name of the root element, without its namespace, which differs between servers."""
         return "" if self.document is None else self.document.tag.rpartition("}")[2]
 
-    def text(self, name: str) -> str:
+    def get_element_text(self, name: str) -> str:
         """Return the text of the first element with this name; empty if there is none."""
         found = None if self.document is None else self.document.find(f".//{{*}}{name}")
         return "" if found is None else found.text or ""
 
-    def refusal(self, operation: str) -> ClientError:
+    def make_client_error(self, operation: str) -> ClientError:
         """Return the error that botocore's own call would raise; an unexpected response counts as a server error."""
         succeeded = self.status < 300
-        code = self.text("Code") or ("" if succeeded else str(self.status))
-        metadata = {"HTTPStatusCode": 500 if succeeded else self.status, "RequestId": self.text("RequestId")}
+        code = self.get_element_text("Code") or ("" if succeeded else str(self.status))
+        metadata = {
+            "HTTPStatusCode": 500 if succeeded else self.status,
+            "RequestId": self.get_element_text("RequestId"),
+        }
         return ClientError({"Error": {"Code": code, "Message": ""}, "ResponseMetadata": metadata}, operation)
 
 
@@ -201,7 +204,7 @@ def send_request(
     """
     known = _routes.setdefault(client, {})
     if bucket not in known:
-        known[bucket] = None if bucket.endswith(_DIRECTORY_BUCKET) else _find_route(client, bucket)
+        known[bucket] = None if bucket.endswith(_DIRECTORY_BUCKET) else _find_bucket_address(client, bucket)
     route = known[bucket]
     # Private to botocore's client, but unchanged since its first release; no public attribute leads to it.
     credentials = client._request_signer._credentials
@@ -214,13 +217,13 @@ def send_request(
     answer = _send_over_pool(
         route, method, f"{path}?{query}", {**sent, "user-agent": client.meta.config.user_agent}, body
     )
-    if answer.status in (301, 307) or answer.text("Code") in _ELSEWHERE:
+    if answer.status in (301, 307) or answer.get_element_text("Code") in _ELSEWHERE:
         known[bucket] = None
         return None
     return answer
 
 
-def _find_route(client: Any, bucket: str) -> _BucketAddress | None:
+def _find_bucket_address(client: Any, bucket: str) -> _BucketAddress | None:
     """Return where the client itself sends requests for the bucket; None if botocore does not reveal it.
 
     Presigned URLs are no substitute: they use Amazon's global endpoint, regardless of the region.

@@ -240,7 +240,7 @@ class S3Store:
                 return Part(number, upload_part(client, self.bucket, key, upload_id, number, data), len(data))
             except ClientError as error:
                 if _is_server_failure(error):
-                    self._does_upload_still_exist(client, key, upload_id, error)
+                    self._is_upload_pending_or_raise(client, key, upload_id, error)
                 raise
 
         return self._connection.request("UploadPart", key, send_part)
@@ -252,7 +252,7 @@ class S3Store:
             try:
                 etag = complete_upload(client, self.bucket, key, upload_id, parts)
             except ClientError as error:
-                if _is_server_failure(error) and self._does_upload_still_exist(client, key, upload_id, error):
+                if _is_server_failure(error) and self._is_upload_pending_or_raise(client, key, upload_id, error):
                     raise UnavailableError(
                         "the store failed and the upload is still pending: repeat", key=key
                     ) from error
@@ -261,7 +261,7 @@ class S3Store:
 
         return self._connection.request("CompleteMultipartUpload", key, send_completion, visible=True, repeatable=False)
 
-    def _does_upload_still_exist(self, client: Client, key: str, upload_id: str, cause: ClientError) -> bool:
+    def _is_upload_pending_or_raise(self, client: Client, key: str, upload_id: str, cause: ClientError) -> bool:
         """Check after a 5xx response whether the upload still exists, so that nothing happened; False if unknown.
 
         Some servers respond with 500 if the upload does not exist (radosgw 16.2, moto): retries would never end.
@@ -288,15 +288,15 @@ class S3Store:
 
     def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
         if marker is None:
-            first = self._list_uploads(prefix)
+            first = self._list_upload_page(prefix)
             assert first is not None, "only a marker can be rejected"
             return first
-        page = self._list_uploads(prefix, KeyMarker=marker[0], UploadIdMarker=marker[1])
+        page = self._list_upload_page(prefix, KeyMarker=marker[0], UploadIdMarker=marker[1])
         return self._list_uploads_from(prefix, marker[0]) if page is None else page
 
     def _list_uploads_from(self, prefix: str, key: str) -> UploadPage:
         """Return all uploads of a key and of later keys. `iter_uploads` omits those that it has already returned."""
-        of_key, rest = self._list_uploads(key), self._list_uploads(prefix, KeyMarker=key)
+        of_key, rest = self._list_upload_page(key), self._list_upload_page(prefix, KeyMarker=key)
         assert of_key is not None, "only an upload id marker can be rejected"
         assert rest is not None, "only an upload id marker can be rejected"
         if of_key.next_marker is not None and of_key.next_marker[0] == key:
@@ -305,7 +305,7 @@ class S3Store:
             )
         return UploadPage([*(one for one in of_key.uploads if one.key == key), *rest.uploads], rest.next_marker)
 
-    def _list_uploads(self, prefix: str, **marker: str) -> UploadPage | None:
+    def _list_upload_page(self, prefix: str, **marker: str) -> UploadPage | None:
         """Return one page; None if the server rejects its own marker."""
 
         # No MaxUploads: SeaweedFS loses uploads between small pages. Its default page contains all of them.

@@ -31,10 +31,10 @@ from holdfast.transactions.mysql.connection import (
 )
 from holdfast.transactions.mysql.group import (
     MysqlGroup,
-    begin_statements,
-    commit_statements,
+    await_last_committed_version,
     delete_unused_session_rows,
-    last_committed_version,
+    make_begin_statements,
+    make_commit_statements,
 )
 from holdfast.transactions.mysql.server import (
     DEADLOCK,
@@ -133,7 +133,7 @@ class MysqlBackend(Backend):
             session.is_new = False
         group = MysqlGroup(commits, steps, self._versions.take(len(commits)))
         session.limit_lock_wait(lock_wait_s)
-        result = group.lock_and_validate(session, begin_statements(session))
+        result = group.lock_and_validate(session, make_begin_statements(session))
         self._end(session, group, result)
         return result
 
@@ -147,7 +147,7 @@ class MysqlBackend(Backend):
         if not any(step.kind > StepKind.GUARD for step in result.valid):
             session.send("ROLLBACK")
             return
-        statements = chain(group.write_statements(result), commit_statements(session, group.base))
+        statements = chain(group.iter_write_statements(result), make_commit_statements(session, group.base))
         packets = session.join_into_packets(statements)
         begun = Moment.of(self._environment.clock)
         last = next(packets)
@@ -176,7 +176,7 @@ class MysqlBackend(Backend):
 
         def ask_server() -> bool | None:
             with convert_mysql_errors(options.where), closing(self._connect()) as session:
-                return last_committed_version(session, lost) == version or None
+                return await_last_committed_version(session, lost) == version or None
 
         return find_outcome(ask_server, begun, self._pool, self._environment, options.timeout_s, options.where) or False
 
@@ -195,7 +195,7 @@ class MysqlBackend(Backend):
 
     def _begin_locking(self, session: MysqlSession) -> None:
         session.limit_lock_wait(None)
-        session.run(begin_statements(session))
+        session.run(make_begin_statements(session))
 
     # --- repetition ---------------------------------------------------------------------------------------------------
     @contextmanager
@@ -261,7 +261,7 @@ class LockedMysql:
         return _records_of_replies(self._run_statements(statements))
 
     def scan(self, start: bytes, end: bytes, limit: int) -> ScanPage:
-        return page_of_rows(self._run_statements([_scan_statement(start, end, limit)])[0].rows, limit, {})
+        return page_of_rows(self._run_statements([_make_scan_statement(start, end, limit)])[0].rows, limit, {})
 
     def apply(self, commit: Commit) -> Outcome:
         steps = steps_of_group([commit])
@@ -292,12 +292,12 @@ class LockedMysql:
 # --- reads -----------------------------------------------------------------------------------------------------------
 def _read_records(session: MysqlSession, keys: Collection[bytes]) -> dict[bytes, Record]:
     """Return the existing records by key."""
-    return _records_of_replies(_run_in_snapshot(session, _get_statements(keys)))
+    return _records_of_replies(_run_in_snapshot(session, _make_get_statements(keys)))
 
 
 def _scan_records(session: MysqlSession, start: bytes, end: bytes, limit: int, guards: Collection[bytes]) -> ScanPage:
     """Return the first records of a range, and the guards."""
-    first, *rest = _run_in_snapshot(session, [_scan_statement(start, end, limit), *_get_statements(guards)])
+    first, *rest = _run_in_snapshot(session, [_make_scan_statement(start, end, limit), *_make_get_statements(guards)])
     return page_of_rows(first.rows, limit, _records_of_replies(rest))
 
 
@@ -315,15 +315,15 @@ class MysqlSnapshot:
 
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
         """See `Backend.get_many`."""
-        return _records_of_replies(self._session.run(_get_statements(keys)))
+        return _records_of_replies(self._session.run(_make_get_statements(keys)))
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
         """See `Backend.scan`."""
-        (reply,) = self._session.run([_scan_statement(start, end, limit)])
+        (reply,) = self._session.run([_make_scan_statement(start, end, limit)])
         return page_of_rows(reply.rows, limit, self.get_many(guards))
 
 
-def _scan_statement(start: bytes, end: bytes, limit: int) -> str:
+def _make_scan_statement(start: bytes, end: bytes, limit: int) -> str:
     return _SQL["scan"].format(start=sql_literal(start), end=sql_literal(end), limit=limit + 1)
 
 
@@ -331,7 +331,7 @@ def _records_of_replies(replies: Iterable[StatementReply]) -> dict[bytes, Record
     return records_of_rows(row for reply in replies for row in reply.rows)
 
 
-def _get_statements(keys: Collection[bytes]) -> list[str]:
+def _make_get_statements(keys: Collection[bytes]) -> list[str]:
     return [_SQL["get"].format(keys=texts) for texts in join_sql_in_chunks(map(sql_literal, dict.fromkeys(keys)))]
 
 

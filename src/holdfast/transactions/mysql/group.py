@@ -70,7 +70,9 @@ class MysqlGroup:
         """
         wanted = [(call, index) for call, commit in enumerate(self.commits) for index, _ in enumerate(commit.ranges)]
         no_integers = list(self._iter_integer_check_statements())
-        replies = session.run(chain(first, self.lock_statements(), no_integers, self._iter_range_count_statements()))
+        replies = session.run(
+            chain(first, self.iter_lock_statements(), no_integers, self._iter_range_count_statements())
+        )
         counted = len(replies) - len(wanted)
         locked = counted - len(no_integers)
         for reply in replies[len(first) : locked]:
@@ -83,7 +85,7 @@ class MysqlGroup:
         found = [int(reply.rows[0][0]) for reply in replies[counted:]]
         return validate_group(self.commits, self.steps, self._seen, dict(zip(wanted, found, strict=True)), self.base)
 
-    def lock_statements(self) -> Iterator[str]:
+    def iter_lock_statements(self) -> Iterator[str]:
         """Yield the statements that lock all keys of the group in order, and read the records."""
         claimed: list[bytes] = []
         for lock, keys in groupby(self._locks, key=self._locks.__getitem__):  # the steps are ordered by key
@@ -123,7 +125,7 @@ class MysqlGroup:
     def _get_group_version_range(self) -> Mapping[str, int]:
         return {"first": self.base, "last": self.base + len(self.commits) - 1}
 
-    def write_statements(self, result: ValidationResult) -> Iterator[str]:
+    def iter_write_statements(self, result: ValidationResult) -> Iterator[str]:
         """Yield the statements that write what valid transactions write, and delete unneeded placeholders."""
         changes = apply_steps(self._seen, result.valid, self.base)
         counters = {step.key for step in result.valid if step.kind is StepKind.ADD}
@@ -174,17 +176,17 @@ def delete_unused_session_rows(session: MysqlSession, environment: Environment) 
             session.send(_SQL["delete_session"].format(session=old, age_s=_DAY_S))
 
 
-def begin_statements(session: MysqlSession) -> tuple[str, str]:
+def make_begin_statements(session: MysqlSession) -> tuple[str, str]:
     """Return the statements that begin a transaction and lock the row of its connection in the table of sessions."""
     return "START TRANSACTION", _SQL["claim_session"].format(session=session.id)
 
 
-def commit_statements(session: MysqlSession, version: int) -> tuple[str, str]:
+def make_commit_statements(session: MysqlSession, version: int) -> tuple[str, str]:
     """Return the statements that write the version of a commit into the row of its connection, and commit."""
     return _SQL["save_session"].format(session=session.id, version=version), "COMMIT"
 
 
-def last_committed_version(session: MysqlSession, lost: MysqlSession) -> int:
+def await_last_committed_version(session: MysqlSession, lost: MysqlSession) -> int:
     """Wait until the transaction of a lost connection has ended; return the version of the last commit on it.
 
     0 means that nothing was committed on it.

@@ -201,7 +201,7 @@ class PostgresBackend(Backend):
         begun = Moment.of(self._environment.clock)
         try:
             with self._pool.lease() as session:
-                self._delete_dead_sessions(session)
+                self._delete_dead_sessions_by_chance(session)
                 base = session.versions.take(len(group.commits))
                 arguments = group.arguments(VersionSource.session_of(base), base)
                 query = _SQL["commit_group"]
@@ -229,7 +229,7 @@ class PostgresBackend(Backend):
             outcomes = self._settle(base, group, begun)
             return None if outcomes is None else _GroupReply(outcomes)
 
-    def _delete_dead_sessions(self, session: PostgresSession) -> None:
+    def _delete_dead_sessions_by_chance(self, session: PostgresSession) -> None:
         """Remove the sessions of dead connections now and then: not before a read, which must not need to write."""
         if session.is_new and self._environment.chance.happens(_SWEEP_SHARE):
             with suppress(psycopg.Error):  # others will do it; and if the connection broke, the next call tells

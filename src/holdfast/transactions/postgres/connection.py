@@ -75,10 +75,10 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
             UnavailableError: another process has opened the connection; nothing is sent.
         """
         require_same_process(self._pid)
-        return super().wait(_limit_driver_waits(gen), *args, **options)
+        return super().wait(_relay_waits_with_timeout(gen), *args, **options)
 
 
-def _limit_driver_waits(gen: PQGen[T]) -> PQGen[T]:
+def _relay_waits_with_timeout(gen: PQGen[T]) -> PQGen[T]:
     """Pass on what a generator of the driver waits for, until nothing has come for too long."""
     deadline_s = _CLOCK.elapsed_s() + _SILENCE_S
     try:
@@ -262,12 +262,12 @@ def convert_connection_errors(address: PostgresAddress) -> Iterator[None]:
     except psycopg.Error as error:
         text = str(error).lower()
         kind, message = next(
-            (meant for words, meant in _REFUSALS.items() if re.search(words, text)), _classify_attempt_error(error)
+            (meant for words, meant in _REFUSALS.items() if re.search(words, text)), _classify_connection_error(error)
         )
         raise kind(message, database=address.where, **_find_rejected_user(error)) from error
 
 
-def _classify_attempt_error(error: psycopg.Error) -> tuple[type[HoldfastError], str]:
+def _classify_connection_error(error: psycopg.Error) -> tuple[type[HoldfastError], str]:
     if isinstance(error, psycopg.ProgrammingError):
         return InvalidRequestError, "an option in the URL of the database is not valid: change it"
     return UnavailableError, _UNREACHABLE

@@ -145,7 +145,7 @@ class PostgresGroup:
         ranges = [
             (
                 call,
-                self._first_step(one.guard),
+                self._find_first_step_number(one.guard),
                 one.start,
                 one.end,
                 one.count + _count_created_in_range(commit, one.start, one.end),
@@ -154,7 +154,7 @@ class PostgresGroup:
             for one in commit.ranges
         ]
         bounds = [
-            (call, self._first_step(bound.key), bound.most)
+            (call, self._find_first_step_number(bound.key), bound.most)
             for call, commit in enumerate(self.commits)
             for bound in commit.bounds
         ]
@@ -163,7 +163,7 @@ class PostgresGroup:
             *_encode_columns(bounds, _int4s, _int4s, _int8s),
         ]
 
-    def _first_step(self, key: bytes) -> int:
+    def _find_first_step_number(self, key: bytes) -> int:
         return bisect_left(self.steps, key, key=_KEY) + 1
 
     def outcomes(self, status: Sequence[int], base: int) -> list[Outcome]:

@@ -28,12 +28,12 @@ from holdfast.transactions.registry import parse_known_options, public_url, spli
 from holdfast.transactions.sql import load_queries, page_of_rows, records_of_rows
 from holdfast.transactions.sqlite.connections import SqliteConnectionPool
 from holdfast.transactions.sqlite.file import (
+    check_or_create_file,
     connect,
     convert_sqlite_errors,
     file_error,
     flush_file,
     migrate_schema,
-    require_file,
 )
 from holdfast.transactions.validation import (
     Step,
@@ -78,7 +78,7 @@ def prepare_file(path: str, *, create: bool, clock: Clock | None = None) -> None
         UnsupportedError: the file's schema is newer than this release.
     """
     try:
-        require_file(Path(path), create=create)
+        check_or_create_file(Path(path), create=create)
     except HoldfastError:
         raise
     except (OSError, ValueError) as error:  # ValueError: the path contains a NUL character
@@ -271,11 +271,11 @@ def _get_many(connection: sqlite3.Connection, keys: list[bytes], query: str = "g
 def _get_in_one_statement(connection: sqlite3.Connection, keys: list[bytes], query: str) -> dict[bytes, Record]:
     """Read records in one statement, which sees one snapshot; the driver caches the statements."""
     # At once: a cursor that an error keeps would keep the file open.
-    return records_of_rows(connection.execute(_query_for_keys(query, len(keys)), keys).fetchall())
+    return records_of_rows(connection.execute(_expand_query_for_keys(query, len(keys)), keys).fetchall())
 
 
 @cache
-def _query_for_keys(query: str, count: int) -> str:
+def _expand_query_for_keys(query: str, count: int) -> str:
     """Return a query for one key as one for several."""
     return _SQL[query] if count == 1 else _SQL[query].replace("= ?", f"IN ({','.join('?' * count)})")
 

@@ -125,7 +125,7 @@ class SqliteConnectionPool:
         while True:
             with self._mutex:
                 self._forks = [fork for fork in self._forks if not fork.is_over]
-                if not self._forks or _has_borrowed(loan.thread):
+                if not self._forks or _has_thread_borrowed_connection(loan.thread):
                     self._loans[id(loan)] = loan
                     return
             if self._clock.elapsed_s() > deadline_s or any(fork.thread == loan.thread for fork in self._forks):
@@ -230,7 +230,7 @@ class SqliteConnectionPool:
         self._reset()
 
 
-def _has_borrowed(thread: int) -> bool:
+def _has_thread_borrowed_connection(thread: int) -> bool:
     """Check whether a thread has borrowed a connection to any file: it must come to an end, since the fork waits."""
     every = [found for one in _every.valuerefs() if (found := one()) is not None]
     return any(thread in one.borrowing_threads() for one in every)

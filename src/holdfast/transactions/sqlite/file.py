@@ -57,7 +57,7 @@ def connect(path: str, *, synchronous: str = "full", timeout_s: float = 60.0) ->
         raise
 
 
-def require_file(file: Path, *, create: bool) -> None:
+def check_or_create_file(file: Path, *, create: bool) -> None:
     """Check that a path can be an SQLite file; create it if it does not exist, and `create` is true."""
     if sqlite3.sqlite_version_info < _OLDEST:
         raise UnsupportedError(f"SQLite {sqlite3.sqlite_version} is too old: use 3.35 or newer")

@@ -64,7 +64,7 @@ class TicketQueue:
             os.close(descriptor)
 
     @property
-    def is_file_deleted(self) -> bool:
+    def is_file_deleted_and_idle(self) -> bool:
         """Return whether the file was deleted, and no thread is in the queue."""
         return not self._permits.count_holders() and os.fstat(self._descriptor).st_nlink == 0
 
@@ -94,14 +94,14 @@ class TicketQueue:
     def _queue_up(self, clock: Clock, deadline_s: float) -> None:
         """Wait for the turn of this process. If the file fails, on a full disk for example, go on without a queue."""
         with suppress(OSError):
-            if self._try_next_ticket():
+            if self._try_take_next_ticket():
                 return
             ticket = self._draw_ticket(clock, deadline_s)
             if ticket is not None:
                 self._await_turn(ticket, clock, deadline_s)
                 os.pwrite(self._descriptor, ticket.to_bytes(_COUNTER_BYTES, "big"), _COUNTER_BYTES)
 
-    def _try_next_ticket(self) -> bool:
+    def _try_take_next_ticket(self) -> bool:
         """Take the next ticket if no other process has drawn one since this one had the one before it.
 
         Most writers are alone, and this takes half of the system calls.
@@ -208,7 +208,7 @@ class _ProcessQueues(ForkAwareObject):
                 found = self._queues.get(_file_identity(os.stat(path)))
                 if found is not None:
                     return found
-            for identity in [key for key, queue in self._queues.items() if queue.is_file_deleted]:
+            for identity in [key for key, queue in self._queues.items() if queue.is_file_deleted_and_idle]:
                 self._queues.pop(identity).close_without_waiting()
             try:
                 descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)

@@ -12,12 +12,12 @@ from holdfast.commit.context import Measure
 from holdfast.commit.hadoop.completion import (
     PublishedFiles,
     abort_all_uploads,
-    abort_listed_uploads,
     abort_pendingsets,
+    abort_selected_uploads,
     bucket_name,
     build_pending_record,
     complete_all_uploads,
-    writing_attempt,
+    find_writer_attempt,
 )
 from holdfast.commit.hadoop.pending import PendingSet, SinglePending
 from holdfast.commit.ids import AttemptId, FileOwner, JobId
@@ -270,7 +270,7 @@ def test_what_is_saved_of_a_file() -> None:
     assert (found.bucket, found.key, found.size_bytes, found.rows) == ("bucket", "out put/dataset1/a", 5, 1)
     assert (found.job_id, found.task_id) == (JOB, f"attempt_{JOB}_m_000000_{OWNER.attempt}")
     assert found.created_ms > 0
-    assert writing_attempt(found) == OWNER.attempt
+    assert find_writer_attempt(found) == OWNER.attempt
 
 
 # --- uploads that outlive their abort ---------------------------------------------------------------------------------
@@ -290,5 +290,5 @@ def test_listed_uploads_are_aborted_in_at_most_three_rounds(outlived: int, left:
         return proceed()
 
     ctx = bucket.context(store=InterceptedStore(bucket.store, outlive))  # type: ignore[arg-type]  # an abort returns None
-    abort_listed_uploads(Measure(ctx), lambda uploads: uploads)
+    abort_selected_uploads(Measure(ctx), lambda uploads: uploads)
     assert len(pending(bucket)) == left

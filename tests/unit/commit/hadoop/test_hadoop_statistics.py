@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from holdfast.commit.statistics import NO_STATISTICS, RunTimes, Statistics, decode_statistics, encode_statistics
+from holdfast.commit.statistics import (
+    NO_STATISTICS,
+    DurationStatistics,
+    Statistics,
+    decode_statistics,
+    encode_statistics,
+)
 from tests.unit.commit.statistics_values import statistics
 
 
@@ -20,7 +26,7 @@ def test_ours_come_back_as_they_were(value: Statistics) -> None:
 
 
 def test_a_duration_is_spread_over_hadoops_maps() -> None:
-    value = Statistics(counters={"a": 2}, gauges={"g": -4}, durations={"op": RunTimes(3, 1, 14, 2, 9)})
+    value = Statistics(counters={"a": 2}, gauges={"g": -4}, durations={"op": DurationStatistics(3, 1, 14, 2, 9)})
     assert encode_statistics(value) == {
         "counters": {"a": 2, "op": 3, "op.failures": 1},
         "gauges": {"g": -4},
@@ -56,7 +62,7 @@ def test_hadoop_times_failures_apart() -> None:
     }
     assert decode_statistics(value) == Statistics(
         counters={"idle": 0, "idle.failures": 0, "committer_files_committed": 7},
-        durations={"op": RunTimes(5, 2, 95, 4, 50)},
+        durations={"op": DurationStatistics(5, 2, 95, 4, 50)},
     )
 
 
@@ -64,7 +70,7 @@ def test_what_hadoop_leaves_out_is_made_good() -> None:
     assert decode_statistics(None) == decode_statistics({}) == NO_STATISTICS
     assert decode_statistics({"counters": None, "later": {"a": 1}}) == NO_STATISTICS
     sizes = {"meanstatistics": {"committer_task_file_size.mean": {"samples": 4, "sum": 42}}}
-    assert decode_statistics(sizes).durations == {"committer_task_file_size": RunTimes(4, 0, 42, 10, 10)}
+    assert decode_statistics(sizes).durations == {"committer_task_file_size": DurationStatistics(4, 0, 42, 10, 10)}
 
 
 @pytest.mark.parametrize(

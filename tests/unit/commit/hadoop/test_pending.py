@@ -23,7 +23,7 @@ from holdfast.commit.hadoop.pending import (
     encode_pendingset,
 )
 from holdfast.commit.records import FileEntry
-from holdfast.commit.statistics import RunTimes, Statistics
+from holdfast.commit.statistics import DurationStatistics, Statistics
 from holdfast.errors import CorruptDataError
 from holdfast.stores.base import Part
 from tests.unit.commit.statistics_values import statistics
@@ -68,7 +68,7 @@ _PENDING = SinglePending(
     size_bytes=12,
     uri="s3a://bucket/out%20put/__magic_job-j1/00/tasks/attempt_3/__base/year=2026/a%20b.csv",
     created_ms=1795253933123,
-    statistics=Statistics(durations={"object_put_request": RunTimes(1, 0, 7, 7, 7)}),
+    statistics=Statistics(durations={"object_put_request": DurationStatistics(1, 0, 7, 7, 7)}),
 )
 
 _Change = Callable[[dict[str, Any]], object]

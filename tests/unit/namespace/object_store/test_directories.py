@@ -10,7 +10,7 @@ import pytest
 from holdfast.errors import UnavailableError
 from holdfast.namespace.inode import MADE_FOR_OBJECTS, Extent, Inode, InodeKind
 from holdfast.namespace.namespace import Namespace
-from holdfast.namespace.object_store.objects import is_directory_unchanged
+from holdfast.namespace.object_store.objects import is_untouched_implicit_directory
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.stores.base import Delete, Put
 from holdfast.transactions.base import Commit
@@ -94,11 +94,11 @@ def test_every_field_that_somebody_has_changed_keeps_the_directory() -> None:
     made = Inode(
         id=7, kind=InodeKind.DIRECTORY, mode=0o755, owner="ann", group="staff", mtime_ms=1, atime_ms=2, xattrs=rights
     )
-    assert is_directory_unchanged(made)
+    assert is_untouched_implicit_directory(made)
     free = {"id", "mode", "owner", "group", "mtime_ms", "atime_ms", "moving", "moving_until_ms"}
     assert {one.name for one in fields(Inode)} == free | OTHERS.keys()
     for name, value in OTHERS.items():
-        assert not is_directory_unchanged(replace(made, **{name: value})), name
+        assert not is_untouched_implicit_directory(replace(made, **{name: value})), name
 
 
 def test_a_directory_that_somebody_made_stays() -> None:

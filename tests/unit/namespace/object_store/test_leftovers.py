@@ -8,7 +8,7 @@ from holdfast.errors import InvalidRequestError, NotFoundError, PreconditionErro
 from holdfast.namespace import phases
 from holdfast.namespace.errors import LeaseLostError
 from holdfast.namespace.object_store.store import NamespaceStore
-from holdfast.namespace.view import InodeCache, Reader, RelatedGroup, View, read_view
+from holdfast.namespace.view import InodeCache, OperationReads, Reader, View, read_view
 from holdfast.stores.base import Change, Create, Delete, Put, Require, RequireEmpty, iter_objects
 from holdfast.transactions.base import Commit
 from tests.namespace_world import HookedDatabase, World
@@ -131,7 +131,7 @@ def test_parts_that_see_different_states_do_not_commit(monkeypatch: pytest.Monke
     monkeypatch.setattr(phases, "_PIECE", 1)
     reads: list[object] = []
 
-    def interrupted(reader: Reader, hints: InodeCache, group: RelatedGroup) -> View:
+    def interrupted(reader: Reader, hints: InodeCache, group: OperationReads) -> View:
         reads.append(group)
         if len(reads) == 2:
             other.write_file("/a/b/theirs", b"1")

@@ -344,9 +344,9 @@ def test_requests_go_where_botocores_own_go(bucket: str, options: dict[str, Any]
     try:
         client.head_object(Bucket=bucket, Key="k")
     except boto.BotoCoreError:
-        assert requests._find_route(client, bucket) is None, "what botocore refuses is left to it"
+        assert requests._find_bucket_address(client, bucket) is None, "what botocore refuses is left to it"
         return
-    road = requests._find_route(client, bucket)
+    road = requests._find_bucket_address(client, bucket)
     assert road is not None and road.address == seen[0].url.removesuffix("k")
     scope = seen[0].headers["Authorization"].decode().partition("Credential=")[2].split("/")
     assert road.region == scope[2]

@@ -17,7 +17,7 @@ import pytest
 
 from holdfast.errors import AccessDeniedError, InvalidRequestError, NotFoundError, UnavailableError
 from holdfast.runtime import SystemClock
-from holdfast.s3_server import free_ports
+from holdfast.s3_server import find_free_ports
 from holdfast.transactions.base import MAX_VALUE_BYTES, Commit, Committed
 from holdfast.transactions.mysql.backend import MysqlSnapshot
 from holdfast.transactions.mysql.connection import (
@@ -150,7 +150,7 @@ def test_errors_of_the_login_keep_the_password_to_themselves(options: MysqlOptio
 
 
 def test_a_server_that_is_not_there(options: MysqlOptions, opened: Open) -> None:
-    absent = dataclasses.replace(options, port=free_ports(1)[0], timeout_s=0.05)
+    absent = dataclasses.replace(options, port=find_free_ports(1)[0], timeout_s=0.05)
     with pytest.raises(UnavailableError, match="the database server cannot be reached"):
         prepare_database(absent, create=True)
     backend = opened(absent)

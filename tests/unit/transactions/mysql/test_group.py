@@ -31,7 +31,7 @@ def locks_of(*commits: Commit) -> list[str]:
     """Return the lock statements of a group: the kind of each with its keys."""
     group = MysqlGroup(commits, steps_of_group(commits), 1 << 40)
     found = []
-    for statement in group.lock_statements():
+    for statement in group.iter_lock_statements():
         kind = next(
             name
             for mark, name in (
@@ -106,9 +106,9 @@ def test_no_statement_scans_a_small_table(
         for commit in groups:
             group = MysqlGroup([commit], steps_of_group([commit]), 1 << 40)
             session.send("START TRANSACTION")
-            statements = [one for one in group.lock_statements() if "INSERT" not in one]
+            statements = [one for one in group.iter_lock_statements() if "INSERT" not in one]
             result = group.lock_and_validate(session)
-            statements += [one for one in group.write_statements(result) if one.startswith("DELETE")]
+            statements += [one for one in group.iter_write_statements(result) if one.startswith("DELETE")]
             for statement in statements:
                 # The fourth column is the type; in MySQL, the fifth.
                 plans = session.send(f"EXPLAIN FORMAT=TRADITIONAL {statement}")[0].rows
@@ -167,7 +167,7 @@ def test_what_is_claimed_is_hidden_and_leaves_no_trace(
     assert result.outcomes == [Committed(1 << 40), Conflict((b"B",)), Committed((1 << 40) + 2)]
     assert backend.scan(b"", b"z", 10, [b"G"]).records == []
     assert backend.get_many([b"A", b"G", b"I", b"N", b"g1"]) == {}
-    writes = list(group.write_statements(result))
+    writes = list(group.iter_write_statements(result))
     assert not any(b"g1".hex() in statement for statement in writes), "an insert is written once"
     session.run([*writes, "COMMIT"])
     assert [key for key, _ in backend.scan(b"", b"z", 10).records] == [b"Q", b"g1"]

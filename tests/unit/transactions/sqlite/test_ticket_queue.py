@@ -216,7 +216,7 @@ def test_a_process_that_was_stopped_while_it_drew_is_passed_over(path: str) -> N
     stopped = Child(draw)
     wait_until(lambda: os.path.exists(f"{path}-locked"), "the child does not lock")
     try:
-        assert not queue._try_next_ticket()
+        assert not queue._try_take_next_ticket()
         with queue.turn(SimulatedClock(step_s=0.3), 60.0):
             pass
     finally:

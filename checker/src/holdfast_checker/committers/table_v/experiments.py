@@ -17,7 +17,7 @@ from holdfast.commit.hadoop.file_output.directories import committed_task_dir
 from holdfast.commit.hadoop.files import delete_dir, is_dir, move_dir
 from holdfast.commit.ids import AttemptId, FileOwner
 from holdfast.errors import HoldfastError
-from holdfast_checker.committers.actors import CommitterScene, CommitterSetting, run_attempt, write_files
+from holdfast_checker.committers.actors import CommitterScene, WorldSettings, run_attempt, write_files
 from holdfast_checker.committers.cluster import CLUSTER, name_of_attempt_actor
 from holdfast_checker.committers.output import is_call_observed
 from holdfast_checker.committers.sandbox import StoreSandbox
@@ -37,7 +37,7 @@ def build_experiment(committer: Committer, name: str) -> World:
     scene = EXPERIMENTS[name]
     world = build_world(committer, replace(scene, properties=()))
     stores = {name: one for name, one in world.resources.items() if isinstance(one, StoreResource)}
-    setting = CommitterSetting.for_scene(scene, committer, {name: one.capabilities for name, one in stores.items()})
+    setting = WorldSettings.for_scene(scene, committer, {name: one.capabilities for name, one in stores.items()})
     sandbox = StoreSandbox(setting, stores)
     change = _CHANGED_ACTORS.get(name)
     cluster = ObservedCluster(tasks=scene.tasks, attempts=scene.attempts, speculation=scene.speculation)
@@ -56,7 +56,7 @@ def _is_call_observed(call: Call) -> bool:
 
 
 # --- actors -----------------------------------------------------------------------------------------------------------
-def _let_second_attempt_abort_first(setting: CommitterSetting, found: tuple[Actor, ...]) -> tuple[Actor, ...]:
+def _let_second_attempt_abort_first(setting: WorldSettings, found: tuple[Actor, ...]) -> tuple[Actor, ...]:
     """Let the second attempt start when the first one is lost, and abort the first one before it runs."""
 
     def abort_first_then_run(port: Port) -> None:
@@ -73,7 +73,7 @@ def _let_second_attempt_abort_first(setting: CommitterSetting, found: tuple[Acto
     return tuple(replace(actor, program=abort_first_then_run) if actor.name == second else actor for actor in found)
 
 
-def _let_second_driver_restart_job(setting: CommitterSetting, found: tuple[Actor, ...]) -> tuple[Actor, ...]:
+def _let_second_driver_restart_job(setting: WorldSettings, found: tuple[Actor, ...]) -> tuple[Actor, ...]:
     """Let a second driver continue the job as its next attempt, with one attempt at each task.
 
     The second driver takes over committed tasks if the committer supports this, runs the other tasks itself, and
@@ -88,7 +88,7 @@ def _let_second_driver_restart_job(setting: CommitterSetting, found: tuple[Actor
         try:
             for task in committed:
                 if job.committer == FILE_V1.name:
-                    _move_v1_task_directory(ctx, job, task)
+                    _recover_v1_task_output(ctx, job, task)
             reports = [_rerun_task(setting, ctx, job, task) for task in rerun]
             outcome = committer.commit_job(ctx, job, reports, rerun)
         except HoldfastError as error:
@@ -100,7 +100,7 @@ def _let_second_driver_restart_job(setting: CommitterSetting, found: tuple[Actor
     return (*kept, Actor("second driver", run_restarted_driver, mortal=False))
 
 
-def _repeat_only_first_task(setting: CommitterSetting, found: tuple[Actor, ...]) -> tuple[Actor, ...]:
+def _allow_retry_of_first_task_only(setting: WorldSettings, found: tuple[Actor, ...]) -> tuple[Actor, ...]:
     """Let only the first task have a second attempt, to keep worlds small.
 
     The job needs the other task as well: a job that loses all of its tasks would notice the loss.
@@ -108,22 +108,22 @@ def _repeat_only_first_task(setting: CommitterSetting, found: tuple[Actor, ...])
     return tuple(actor for actor in found if actor.name != name_of_attempt_actor(1, 1))
 
 
-def _rerun_task(setting: CommitterSetting, ctx: CommitContext, job: JobRecord, task: int) -> TaskCommit:
+def _rerun_task(setting: WorldSettings, ctx: CommitContext, job: JobRecord, task: int) -> TaskCommit:
     with setting.committer.setup_task(ctx, job, task) as running:
         write_files(setting, running, task, 1)
         return running.commit()
 
 
-_CHANGED_ACTORS: Mapping[str, Callable[[CommitterSetting, tuple[Actor, ...]], tuple[Actor, ...]]] = {
+_CHANGED_ACTORS: Mapping[str, Callable[[WorldSettings, tuple[Actor, ...]], tuple[Actor, ...]]] = {
     "new-driver": _let_second_driver_restart_job,
     "aborts-itself": _let_second_attempt_abort_first,
     "is-aborted": _let_second_attempt_abort_first,
-    "cut-off": _repeat_only_first_task,
+    "cut-off": _allow_retry_of_first_task_only,
 }
 """For experiments whose actors are not those of the scene: what makes them of the setting and the scene's actors."""
 
 
-def _move_v1_task_directory(ctx: CommitContext, job: JobRecord, task: int) -> bool:
+def _recover_v1_task_output(ctx: CommitContext, job: JobRecord, task: int) -> bool:
     """Move a task's directory from the previous job attempt to this one; return whether there was a directory.
 
     A task that committed without output left no directory, so it runs again.

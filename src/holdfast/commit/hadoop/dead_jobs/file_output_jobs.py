@@ -21,7 +21,7 @@ from functools import partial
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.destination import delete_visible_files
-from holdfast.commit.hadoop.dead_jobs.s3a_jobs import find_job_ids
+from holdfast.commit.hadoop.dead_jobs.s3a_jobs import extract_job_ids_from_path
 from holdfast.commit.hadoop.file_output.directories import TEMPORARY, parse_working_directory
 from holdfast.commit.hadoop.files import delete_dir
 from holdfast.commit.ids import is_job_id
@@ -53,7 +53,7 @@ class _FileOutputJob:
 
 
 def _write_id_in_path(path: str) -> str:
-    return next(iter(find_job_ids(path)), "")
+    return next(iter(extract_job_ids_from_path(path)), "")
 
 
 def file_output_job_of(path: str) -> str | None:

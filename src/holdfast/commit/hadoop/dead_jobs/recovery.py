@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from holdfast.commit.context import CommitContext
 from holdfast.commit.hadoop.dead_jobs.file_output_jobs import file_output_job_of, list_hadoop_file_leftovers
 from holdfast.commit.hadoop.dead_jobs.s3a_jobs import (
-    find_job_ids,
+    extract_job_ids_from_path,
     find_s3a_jobs,
     list_s3a_leftovers,
     load_recorded_uploads,
@@ -16,7 +16,7 @@ from holdfast.commit.ids import job_in_file_name
 from holdfast.commit.layout import job_in_key
 from holdfast.commit.leftovers import (
     ForeignJobPolicy,
-    ForeignJobs,
+    ForeignJobSupport,
     ForeignLeftover,
     Leftover,
     RecoveryReport,
@@ -46,7 +46,7 @@ def describe_leftover(left: Leftover) -> str:
     )
 
 
-def end_hadoop_jobs(
+def handle_dead_hadoop_jobs(
     ctx: CommitContext, report: RecoveryReport, foreign: ForeignJobPolicy, dry_run: bool, insist: bool
 ) -> None:
     """Report dead Hadoop jobs, and abort them if the policy says so; add the results to `report`.
@@ -76,7 +76,7 @@ def find_upload_owners(ctx: CommitContext, uploads: Sequence[UploadInfo]) -> Map
         job = file_output_job_of(upload.key[len(ctx.prefix) :])
         if job is not None:
             owners[ids] = UploadOwner(job, "hadoop-file")
-        for job in find_job_ids(upload.key):
+        for job in extract_job_ids_from_path(upload.key):
             if job in jobs:
                 owners.setdefault(ids, jobs[job])
     if len(owners) < len(uploads):
@@ -96,6 +96,6 @@ def _find_newest_stray_start_s(ctx: CommitContext) -> float:
     return max((one.initiated_at_s for one in strays if (one.key, one.upload_id) not in owners), default=0.0)
 
 
-HADOOP_JOBS = ForeignJobs(
-    find=find_hadoop_jobs, describe=describe_leftover, end=end_hadoop_jobs, owners=find_upload_owners
+HADOOP_JOBS = ForeignJobSupport(
+    find=find_hadoop_jobs, describe=describe_leftover, end=handle_dead_hadoop_jobs, owners=find_upload_owners
 )

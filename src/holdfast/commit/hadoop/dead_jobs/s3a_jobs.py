@@ -19,7 +19,7 @@ from functools import partial
 
 from holdfast.commit.codec import decode_record, require_valid
 from holdfast.commit.context import CommitContext, Measure
-from holdfast.commit.hadoop.completion import Upload, abort_listed_uploads, bucket_name
+from holdfast.commit.hadoop.completion import Upload, abort_selected_uploads, bucket_name
 from holdfast.commit.hadoop.files import delete_dir
 from holdfast.commit.hadoop.pending import (
     MAGIC,
@@ -51,7 +51,7 @@ _MAGIC_DIR = re.compile(rf"({MAGIC_JOB_PREFIX}([^/]+)|{MAGIC}/(?:job-)?([^/]+))/
 _MAGIC_SET = re.compile(r"(?:.*/)?\d+/[^/]+")
 
 
-def find_job_ids(path: str) -> tuple[str, ...]:
+def extract_job_ids_from_path(path: str) -> tuple[str, ...]:
     """Return the ids of Spark writes and YARN jobs in the last segment of `path`."""
     return tuple(_ID.findall(path.rpartition("/")[2]))
 
@@ -96,7 +96,7 @@ def find_s3a_jobs(ctx: CommitContext) -> list[JobWithPendingSets]:
             sets=partial(sorted, noted.sets),
             load=partial(_load_uploads, ctx, noted.job),
             attempts=noted.attempts,
-            ids_of=find_job_ids,
+            ids_of=extract_job_ids_from_path,
             clean_up=partial(_clean_up_dead_job, noted.job, directory),
         )
         for directory, noted in sorted(jobs.items())
@@ -115,12 +115,12 @@ def _load_uploads(ctx: CommitContext, job: str, key: str) -> Sequence[SinglePend
     else:
         found = decode_pendingset(key, data, bucket=bucket, prefix=ctx.prefix, job_id=job).commits
 
-    def check_owners() -> None:
+    def refuse_holdfast_uploads() -> None:
         # A forged record must not make recovery end an upload of a Holdfast job (C7).
         own = [one.key for one in found if job_in_key(one.key) is not None or job_in_file_name(one.key) is not None]
         require_valid(not own, f"it names a file of a Holdfast job: {own[:1]}")
 
-    decode_record(key, check_owners)
+    decode_record(key, refuse_holdfast_uploads)
     return found
 
 
@@ -195,8 +195,10 @@ def _clean_up_dead_job(job: str, directory: str, measure: Measure, found: JobUpl
     store = multipart(ctx.store)
     for _done in ctx.runner.map(lambda upload: store.abort_upload(*upload), sorted(found.uploads)):
         pass
-    abort_listed_uploads(
+    abort_selected_uploads(
         measure,
-        lambda pending: {upload for upload in pending if upload in found.uploads or job in find_job_ids(upload[0])},
+        lambda pending: {
+            upload for upload in pending if upload in found.uploads or job in extract_job_ids_from_path(upload[0])
+        },
     )
     delete_dir(ctx, directory, unfinished=False)

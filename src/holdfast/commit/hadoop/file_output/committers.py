@@ -59,7 +59,7 @@ from holdfast.commit.ids import FileOwner, JobId, is_job_id, job_in_file_name
 from holdfast.commit.leftovers import Leftover, RecoveryAction
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
 from holdfast.commit.success_file import FILENAME_LIMIT, has_job_succeeded, write_success_report
-from holdfast.commit.task import TaskScope, make_task_report, sum_reported_totals
+from holdfast.commit.task import AttemptContext, make_task_report, sum_reported_totals
 from holdfast.errors import ConflictError, NotFoundError
 from holdfast.guarantees import GuaranteeAnswer, no, yes
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
@@ -201,7 +201,7 @@ def _is_action_still_needed(ctx: CommitContext, job: JobId, found: _FileOutputJo
 
 
 # --- task -------------------------------------------------------------------------------------------------------------
-def commit_v1_attempt(ctx: CommitContext, job: JobRecord, owner: FileOwner, written: int) -> None:
+def rename_attempt_to_task_dir(ctx: CommitContext, job: JobRecord, owner: FileOwner, written: int) -> None:
     """Commit a task attempt of v1: rename its directory to the task's directory.
 
     An attempt without files has nothing to commit.
@@ -272,9 +272,9 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
     return delete_temporary_directory(measure, job, JobOutcome(job=job.job, committed=committed))
 
 
-def commit_v1_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-    """Commit a task attempt of v1, and return its report: rename its directory to the task's (`commit_v1_attempt`)."""
-    commit_v1_attempt(scope.ctx, scope.job, scope.owner, len(files))
+def commit_v1_task(scope: AttemptContext, files: tuple[FileEntry, ...]) -> TaskCommit:
+    """Commit a task attempt of v1: rename its directory to the task's, and return its report."""
+    rename_attempt_to_task_dir(scope.ctx, scope.job, scope.owner, len(files))
     return make_task_report(scope.owner, files)
 
 
@@ -295,7 +295,7 @@ def commit_v2_job(measure: Measure, job: JobRecord, reports: TaskReports) -> Job
     return delete_temporary_directory(measure, job, outcome)
 
 
-def commit_v2_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
+def commit_v2_task(scope: AttemptContext, files: tuple[FileEntry, ...]) -> TaskCommit:
     """Commit a task attempt of v2: move its files into the destination, where they become visible immediately.
 
     Crash: some of the files are visible, and nothing ever deletes them.

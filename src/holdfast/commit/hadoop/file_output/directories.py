@@ -25,7 +25,7 @@ from holdfast.commit.ids import FileOwner, JobId, is_job_id, make_hadoop_attempt
 from holdfast.commit.records import JobOutcome, JobRecord, SaveMode
 from holdfast.commit.sinks import RenameSink
 from holdfast.commit.success_file import clean_up_after_job
-from holdfast.commit.task import TaskScope
+from holdfast.commit.task import AttemptContext
 from holdfast.errors import NotFoundError
 from holdfast.stores.base import as_renaming
 
@@ -105,7 +105,7 @@ def committed_task_dir(job: JobRecord, task: int) -> str:
     return f"{job_attempt_dir(job.job_attempt)}/{make_hadoop_task_id(job.job, task)}"
 
 
-def open_attempt_file(scope: TaskScope, path: str) -> RenameSink:
+def open_attempt_file(scope: AttemptContext, path: str) -> RenameSink:
     """Open a new file in the attempt's directory, for the target `path` relative to the destination."""
     source = f"{attempt_dir(scope.job, scope.owner)}/{path}"
     return RenameSink(as_renaming(scope.ctx.store), scope.ctx.key(source), source, path, background=scope.background)

@@ -33,7 +33,7 @@ from holdfast.commit.hadoop.files import delete_dir
 from holdfast.commit.hadoop.magic.files import (
     attempt_dir,
     clean_up_magic_job,
-    find_pendingsets,
+    find_pendingset_etags,
     iter_pending_paths,
     list_pendingsets,
     load_pendingset,
@@ -50,7 +50,7 @@ from holdfast.commit.leftovers import Leftover
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
 from holdfast.commit.sinks import UploadSink
 from holdfast.commit.success_file import clean_up_after_job, has_job_succeeded
-from holdfast.commit.task import TaskScope, compress_record, count_totals
+from holdfast.commit.task import AttemptContext, compress_record, count_totals
 from holdfast.errors import AccessDeniedError, HoldfastError, InvalidRequestError, NotFoundError
 from holdfast.guarantees import GuaranteeAnswer, no, yes
 from holdfast.stores.base import iter_objects
@@ -58,7 +58,7 @@ from holdfast.stores.base import iter_objects
 _log = logging.getLogger(__name__)
 
 
-def _load_all_pendingsets(
+def _load_attempt_upload_records(
     measure: Measure, owner: FileOwner, paths: list[str], rows: dict[str, int]
 ) -> list[SinglePending]:
     """Load an attempt's upload records and add ids to them. If one cannot be loaded, abort the others and raise."""
@@ -104,7 +104,7 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
     """
     reported = reports.check(job)
     with measure.stage("job_stage_load_manifests"):
-        names = find_pendingsets(measure.ctx, job.job)
+        names = find_pendingset_etags(measure.ctx, job.job)
     missing = [commit.task for commit in reported if pendingset_path(job.job, commit.task) not in names]
     if missing:
         raise NotFoundError(
@@ -144,14 +144,14 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
     return clean_up_after_job(measure, outcome, partial(clean_up_magic_job, measure, job.job))
 
 
-def open_file(scope: TaskScope, path: str) -> UploadSink:
+def open_file(scope: AttemptContext, path: str) -> UploadSink:
     """Open a new file of the attempt in `scope`: an upload to the target `path`, which the job commit will complete."""
     return open_magic_file(
         scope.measure, f"{magic_work_path(scope.owner)}/{path}", background=scope.background, budget=scope.budget
     )
 
 
-def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
+def commit_task(scope: AttemptContext, files: tuple[FileEntry, ...]) -> TaskCommit:
     """Commit the task attempt in `scope`: write the records of all its uploads as the task's pending set.
 
     Guarantee: the set is written by one atomic put, which replaces an earlier attempt's set. A listing of the
@@ -170,7 +170,7 @@ def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
     ctx = measure.ctx
     with measure.stage("task_stage_scan_directory"):
         paths = list(iter_pending_paths(ctx, attempt_dir(owner)))
-        pendings = _load_all_pendingsets(measure, owner, paths, {file.path: file.rows for file in files})
+        pendings = _load_attempt_upload_records(measure, owner, paths, {file.path: file.rows for file in files})
     missing = {ctx.key(file.path) for file in files} - {pending.key for pending in pendings}
     if missing:
         raise NotFoundError(
@@ -234,7 +234,7 @@ def find_magic_jobs(ctx: CommitContext) -> dict[JobId, float]:
 def has_records(ctx: CommitContext, job: JobId, folders: Sequence[str]) -> bool:
     """Check whether one of these folders, maybe of other destinations (C7), contains the job's magic directory."""
 
-    def has_records_in(folder: str) -> bool:
+    def has_magic_directory_in(folder: str) -> bool:
         try:
             return next(iter_objects(ctx.store, f"{folder}{MAGIC_JOB_PREFIX}{job}/", page_size=2), None) is not None
         except AccessDeniedError:
@@ -242,7 +242,7 @@ def has_records(ctx: CommitContext, job: JobId, folders: Sequence[str]) -> bool:
                 raise
             return False  # the credentials cover only this destination; see `holdfast.commit.two_phase.pending_uploads`
 
-    return any(has_records_in(folder) for folder in folders)
+    return any(has_magic_directory_in(folder) for folder in folders)
 
 
 def list_magic_leftovers(ctx: CommitContext) -> Iterator[Leftover]:

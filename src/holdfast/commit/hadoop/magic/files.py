@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext, Measure
-from holdfast.commit.hadoop.completion import Upload, abort_listed_uploads, bucket_name, build_pending_record
+from holdfast.commit.hadoop.completion import Upload, abort_selected_uploads, bucket_name, build_pending_record
 from holdfast.commit.hadoop.files import delete_dir
 from holdfast.commit.hadoop.pending import (
     BASE,
@@ -162,7 +162,7 @@ def load_upload_record(measure: Measure, job: JobId, path: str) -> SinglePending
 _log = logging.getLogger(__name__)
 
 
-def find_pendingsets(ctx: CommitContext, job: JobId) -> dict[str, str]:
+def find_pendingset_etags(ctx: CommitContext, job: JobId) -> dict[str, str]:
     """Return the etags of the job's pending sets by path relative to the destination, in the order of tasks."""
     found = iter_objects(ctx.store, ctx.key(pendingset_prefix(job)))
     return dict(sorted((info.key[len(ctx.prefix) :], info.etag) for info in found if is_pendingset_path(info.key)))
@@ -170,7 +170,7 @@ def find_pendingsets(ctx: CommitContext, job: JobId) -> dict[str, str]:
 
 def list_pendingsets(ctx: CommitContext, job: JobId) -> list[str]:
     """Return the paths of the job's pending sets, relative to the destination, in the order of tasks."""
-    return list(find_pendingsets(ctx, job))
+    return list(find_pendingset_etags(ctx, job))
 
 
 def load_pendingset(measure: Measure, job: JobId, path: str, data: bytes | None = None) -> PendingSet:
@@ -215,7 +215,7 @@ def clean_up_magic_job(measure: Measure, job: JobId, *, with_sets: bool = True) 
         recorded = _recorded_uploads(measure, job, with_sets) if pending != own or not lists else set()
         return own | (recorded & pending if lists else recorded)
 
-    abort_listed_uploads(measure, select_uploads)
+    abort_selected_uploads(measure, select_uploads)
     delete_dir(ctx, magic_dir(job), unfinished=False)
 
 

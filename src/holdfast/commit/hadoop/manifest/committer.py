@@ -76,7 +76,7 @@ class _FileCounts:
     orphans: int = 0
 
     @property
-    def all_visible(self) -> int:
+    def visible_file_count(self) -> int:
         """Return the number of visible files that belong to the job, according to their names or to a manifest."""
         return self.own + self.unattributed
 
@@ -133,7 +133,7 @@ def _make_leftover(ctx: CommitContext, directory: _JobDirectory) -> Leftover:
             action, reason = RecoveryAction.CLEAN, "_SUCCESS names the job, so it is committed"
             if loaded is not None:
                 counts = _count_files(ctx, record, loaded)
-                files = counts.all_visible
+                files = counts.visible_file_count
                 action, reason = _choose_recovery_action(counts)
 
     def recover_job() -> None:

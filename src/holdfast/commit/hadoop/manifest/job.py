@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from holdfast.commit.codec import encode_job
 from holdfast.commit.committer import TaskReports
 from holdfast.commit.context import CommitContext, Measure
-from holdfast.commit.destination import REPLACING, delete_visible_files, make_job_record
+from holdfast.commit.destination import REPLACING, delete_visible_files, start_job
 from holdfast.commit.hadoop.files import delete_dir, file_info, is_dir, list_files, read_listed_file
 from holdfast.commit.hadoop.manifest.format import (
     MANIFEST_SUFFIX,
@@ -56,7 +56,7 @@ def setup_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mappi
 
     Crash: an earlier ``_SUCCESS`` may be deleted, and a record may exist, which `find_leftovers` finds.
     """
-    job = make_job_record(ctx, committer, mode, details)
+    job = start_job(ctx, committer, mode, details)
     if job is None:
         return None
     taken = "the job was started before: start another one"

@@ -22,18 +22,18 @@ from holdfast.commit.hadoop.manifest.format import (
 from holdfast.commit.ids import FileOwner, make_hadoop_attempt_id, make_hadoop_task_id
 from holdfast.commit.records import FileEntry, JobRecord, TaskCommit
 from holdfast.commit.sinks import RenameSink
-from holdfast.commit.task import TaskScope, ensure_file_moved, make_task_report
+from holdfast.commit.task import AttemptContext, ensure_file_moved, make_task_report
 from holdfast.errors import ConflictError, NotFoundError
 from holdfast.stores.base import as_renaming
 
 
-def open_file(scope: TaskScope, path: str) -> RenameSink:
+def open_file(scope: AttemptContext, path: str) -> RenameSink:
     """Open a new file in the attempt's directory; the job commit will rename it to `path`."""
     source = f"{attempt_dir(scope.job, scope.owner)}/{path}"
     return RenameSink(as_renaming(scope.ctx.store), scope.ctx.key(source), source, path, background=scope.background)
 
 
-def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
+def commit_task(scope: AttemptContext, files: tuple[FileEntry, ...]) -> TaskCommit:
     """Commit a task attempt: list its directory, and save the list of its files as the task's manifest.
 
     Guarantee: the manifest appears complete, in one step, and replaces the manifest of any other attempt at the task.
@@ -92,7 +92,7 @@ def _scan_attempt_directory(
     return tuple(found)
 
 
-def _save_manifest(scope: TaskScope, manifest: IntermediateManifest) -> None:
+def _save_manifest(scope: AttemptContext, manifest: IntermediateManifest) -> None:
     """Save the manifest under a name of the attempt, delete that of an earlier attempt, and rename the new one."""
     ctx, store = scope.ctx, as_renaming(scope.ctx.store)
     draft, final = attempt_manifest_path(scope.job, scope.owner), task_manifest_path(scope.job, scope.owner.task)

@@ -31,17 +31,17 @@ from functools import partial
 from holdfast import guarantees
 from holdfast.commit.committer import HADOOP_MODES, MULTIPART, Committer, TaskReports
 from holdfast.commit.context import CommitContext, Measure
-from holdfast.commit.destination import make_job_record
+from holdfast.commit.destination import start_job
 from holdfast.commit.hadoop.completion import (
     PublishedFiles,
     abort_all_uploads,
-    abort_listed_uploads,
     abort_pendingsets,
+    abort_selected_uploads,
     build_pending_record,
     complete_all_uploads,
     report_completion,
 )
-from holdfast.commit.hadoop.file_output.committers import commit_v1_attempt
+from holdfast.commit.hadoop.file_output.committers import rename_attempt_to_task_dir
 from holdfast.commit.hadoop.file_output.directories import abort_attempt
 from holdfast.commit.hadoop.files import delete_dir
 from holdfast.commit.hadoop.pending import PendingSet, SinglePending, encode_pendingset
@@ -67,7 +67,7 @@ from holdfast.commit.leftovers import Leftover, RecoveryAction
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
 from holdfast.commit.sinks import RenameSink, UploadSink
 from holdfast.commit.success_file import clean_up_after_job, has_job_succeeded
-from holdfast.commit.task import TaskScope, discard_sink, make_task_report, open_upload
+from holdfast.commit.task import AttemptContext, discard_sink, make_task_report, open_upload
 from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError
 from holdfast.guarantees import GuaranteeAnswer, no, yes
 from holdfast.stores.base import as_renaming, iter_objects
@@ -91,7 +91,7 @@ def setup_job(
     """Check the destination (its existing data only if `conflicts.at_setup`), and write the record of a new job."""
     # If a mode is checked later, in tasks, it must not refuse or skip the destination now.
     later = mode in (SaveMode.FAIL, SaveMode.IGNORE) and not conflicts.at_setup
-    job = make_job_record(ctx, committer, SaveMode.APPEND if later else mode, details)
+    job = start_job(ctx, committer, SaveMode.APPEND if later else mode, details)
     if job is None:
         return None
     job = replace(job, mode=mode)
@@ -150,14 +150,14 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
     return clean_up_after_job(measure, outcome, partial(clean_up_staging_job, measure, job))
 
 
-def open_file(scope: TaskScope, path: str) -> RenameSink:
+def open_file(scope: AttemptContext, path: str) -> RenameSink:
     """Open a new file of the attempt in this machine's scratch directory; the task commit uploads it to `path`."""
     scratch = scratch_context(scope.ctx)
     source = f"{scratch_dir(scope.job.job, scope.owner)}/{path}"
     return RenameSink(as_renaming(scratch.store), scratch.key(source), "", path, background=scope.background)
 
 
-def commit_task(conflicts: ConflictPolicy, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
+def commit_task(conflicts: ConflictPolicy, scope: AttemptContext, files: tuple[FileEntry, ...]) -> TaskCommit:
     """Commit a task attempt: upload its files, then save and commit its pending set with the algorithm of `file-v1`.
 
     Guarantee: the task's pending set is the set of the last attempt to commit. An attempt without
@@ -174,13 +174,15 @@ def commit_task(conflicts: ConflictPolicy, scope: TaskScope, files: tuple[FileEn
     owner, job = scope.owner, scope.job
     conflicts.check_task(scope.ctx, job, files)
     if files:
-        save_pendingset(scope, files, lambda shared: commit_v1_attempt(shared, job, owner, written=1))
+        upload_and_save_pendingset(
+            scope, files, lambda shared: rename_attempt_to_task_dir(shared, job, owner, written=1)
+        )
         _delete_scratch(scope.ctx, owner)
     return make_task_report(owner, files)
 
 
-def save_pendingset(
-    scope: TaskScope, files: tuple[FileEntry, ...], then: Callable[[CommitContext], object] = lambda shared: None
+def upload_and_save_pendingset(
+    scope: AttemptContext, files: tuple[FileEntry, ...], then: Callable[[CommitContext], object] = lambda shared: None
 ) -> None:
     """Upload the attempt's files, and save the pending set in the attempt's directory.
 
@@ -212,7 +214,7 @@ def save_pendingset(
         raise
 
 
-def upload_files(scope: TaskScope, files: Sequence[FileEntry]) -> list[SinglePending]:
+def upload_files(scope: AttemptContext, files: Sequence[FileEntry]) -> list[SinglePending]:
     """Upload an attempt's staged files as pending uploads to their final names, in parallel and in parts.
 
     Guarantee: either all files are uploaded, or every upload that was started is aborted, as far as possible, and the
@@ -247,7 +249,7 @@ def upload_files(scope: TaskScope, files: Sequence[FileEntry]) -> list[SinglePen
     return [build_pending_record(ctx, one, scope.owner, uri=encode_uri(ctx.url, one.path)) for one in entries]
 
 
-def _read_staged_file(scope: TaskScope, file: FileEntry) -> Iterator[bytes]:
+def _read_staged_file(scope: AttemptContext, file: FileEntry) -> Iterator[bytes]:
     scratch = scratch_context(scope.ctx)
     key = scratch.key(f"{scratch_dir(scope.owner.job, scope.owner)}/{file.path}")
     step = scope.ctx.settings.part_size_bytes
@@ -283,7 +285,7 @@ def clean_up_staging_job(measure: Measure, job: JobRecord, *, with_sets: bool = 
     if with_sets:
         abort_pendingsets(measure, list_pendingsets(ctx, job), lambda name: load_pendingset(measure, job.job, name))
     # No pending set names the uploads of attempts that died, or failed without aborting them.
-    abort_listed_uploads(
+    abort_selected_uploads(
         measure, lambda pending: {upload for upload in pending if job.job in upload[0].rpartition("/")[2]}
     )
     delete_dir(scratch_context(ctx), scratch_dir(job.job))
@@ -302,7 +304,7 @@ def list_staging_leftovers(ctx: CommitContext, *, committer: str) -> Iterator[Le
     """List the jobs of `committer` in the shared directory, including live jobs, and data written after a job's end."""
     for job, active_at_s, record in list_staged_jobs(ctx):
         if record is None:
-            uploads = _count_late_uploads(ctx, job)
+            uploads = _count_recorded_uploads(ctx, job)
             if uploads is not None:
                 yield Leftover(
                     committer=committer,
@@ -344,7 +346,7 @@ def _load_pending_uploads(measure: Measure, job: JobId, path: str) -> Sequence[S
     return load_pendingset(measure, job, path).commits
 
 
-def _count_late_uploads(ctx: CommitContext, job: JobId) -> int | None:
+def _count_recorded_uploads(ctx: CommitContext, job: JobId) -> int | None:
     """Return the number of uploads that the job's pending sets name; None if no set is for this destination."""
     measure = Measure(ctx)
     count = None

@@ -18,7 +18,7 @@ from holdfast.commit.hadoop.manifest.format import (
     encode_intermediate_manifest,
     job_dir,
 )
-from holdfast.commit.statistics import RunTimes, Statistics
+from holdfast.commit.statistics import DurationStatistics, Statistics
 from holdfast.errors import CorruptDataError
 from tests.unit.commit.statistics_values import statistics
 
@@ -88,7 +88,7 @@ _MANIFEST = IntermediateManifest(
         ),
         ManifestFile(source=f"{_ATTEMPT}/x", dest="x", size_bytes=0),
     ),
-    statistics=Statistics(gauges={"g": 4}, durations={"op_list_status": RunTimes(2, 0, 14, 5, 9)}),
+    statistics=Statistics(gauges={"g": 4}, durations={"op_list_status": DurationStatistics(2, 0, 14, 5, 9)}),
 )
 
 _Change = Callable[[dict[str, Any]], object]
