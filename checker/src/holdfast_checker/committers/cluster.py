@@ -202,7 +202,7 @@ class Cluster:
         offers = tuple(sorted((*state.offers, offer), key=lambda one: one.job))
         return [Alternative(state=replace(state, offers=offers))]
 
-    def _await_driver_end(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+    def _await_end(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
         """Let a later job start once the driver has ended, or is gone from the cluster."""
         over = state.driver != "alive" or state.outcome_of("driver")
         return [Alternative(state=state)] if over else []
@@ -282,7 +282,7 @@ class Cluster:
             ways.insert(0, commits)
         return ways
 
-    def _await_death_of_drivers(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+    def _take_for_dead(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
         """Start recovery when the drivers are dead, or have been silent for so long that they are presumed dead.
 
         It is unknown whether a driver that is cut off from the cluster is alive. No driver starts afterwards.
