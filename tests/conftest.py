@@ -114,6 +114,13 @@ def _slots_stay(request: pytest.FixtureRequest) -> Iterator[None]:
         require_all_slots(context, request.node.nodeid)
 
 
+@pytest.fixture(autouse=True)
+def _tracebacks_stay() -> Iterator[None]:
+    """Undo what the data source sets in a worker process of Spark, if a test calls it in this process."""
+    yield
+    os.environ.pop("SPARK_HIDE_TRACEBACK", None)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """Collect what a worker reports as left behind."""

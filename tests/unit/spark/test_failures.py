@@ -17,8 +17,7 @@ from holdfast.spark.session import refuse_relative_path_over_connect
 from holdfast.spark.source import HoldfastDataSource
 
 
-def test_the_cause_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SPARK_HIDE_TRACEBACK", "")  # put back at the end
+def test_the_cause_is_left_out() -> None:
     failure = UnavailableError("the store is away: try later")
     failure.__cause__ = OSError("page of noise")
     with pytest.raises(UnavailableError) as caught, errors_without_traceback():
@@ -27,8 +26,7 @@ def test_the_cause_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert caught.value.__cause__ is None
 
 
-def test_other_errors_keep_their_stack(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SPARK_HIDE_TRACEBACK", "")  # put back at the end
+def test_other_errors_keep_their_stack() -> None:
     with pytest.raises(ZeroDivisionError) as caught, errors_without_traceback():
         _ = 1 / 0
     assert not caught.value.__suppress_context__
