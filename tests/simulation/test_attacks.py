@@ -223,6 +223,17 @@ def test_another_driver_of_the_job_that_has_committed_it_is_no_obstacle(publicat
 
 
 # --- clocks, other files, links ---------------------------------------------------------------------------------------
+def test_a_job_that_has_started_long_ago_and_reports_is_alive() -> None:
+    world = World("upload")
+    ctx = world.context()
+    job = start(ctx)
+    world.clock.at_s += 7200
+    reports = run_tasks(ctx, job, "new")
+    assert recover(world.context(), older_than_s=3600).rolled_back == []
+    assert TWO_PHASE.commit_job(ctx, job, reports, TASKS).committed
+    assert verify(ctx).verified
+
+
 def test_a_clock_that_was_set_back_keeps_nothing_alive() -> None:
     world = World("upload")
     dead = start(world.context())

@@ -36,6 +36,26 @@ def test_a_step_takes_a_bounded_number_of_extents(monkeypatch) -> None:  # type:
     assert world.records(b"s") == {}
 
 
+def test_a_file_with_more_extents_than_a_step_takes_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collector, "_MOST_EXTENTS", 3)
+    world = World()
+    namespace = world.client()
+    with namespace.create_with_lease("/d/a") as file:
+        for _ in range(5):
+            file.write(b"12")
+            file.sync()
+    namespace.delete("/d", recursive=True)
+    commits = 0
+
+    def count(call: str, argument: object) -> None:
+        nonlocal commits
+        commits += call == "commit"
+        assert commits < 20, "the collector goes round"
+
+    assert world.client(database=HookedDatabase(world.database, count)).collect().files == 1
+    assert world.records(b"s") == {}
+
+
 def test_a_collector_that_always_comes_second_ends() -> None:
     """Its record of the tree is never the present one."""
     world = World()

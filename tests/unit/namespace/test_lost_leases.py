@@ -10,6 +10,7 @@ from holdfast.errors import OutcomeUnknownError
 from holdfast.namespace.errors import LeaseLostError
 from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.namespace import Namespace
+from holdfast.namespace.other_records import Lease
 from holdfast.transactions.base import Commit, Committed
 from tests.namespace_world import HookedDatabase, World
 
@@ -21,6 +22,29 @@ def _nothing(world: World) -> None:
 def _another_appends(world: World) -> None:
     with world.client().append("/a") as file:
         file.write(b"-other")
+
+
+def test_a_renewal_that_meets_a_rename_is_repeated_with_the_next_bytes() -> None:
+    """Else the writer is silent for longer than the soft limit, and another client may take its file over."""
+    world = World()
+    is_armed = False
+
+    def rename(call: str, argument: object) -> None:
+        nonlocal is_armed
+        if call == "commit" and is_armed:
+            is_armed = False
+            world.client().rename("/a", "/b")
+
+    file = world.client(database=HookedDatabase(world.database, rename)).create_with_lease("/a")
+    world.clock.at_s += 31
+    is_armed = True
+    file.write(b"1")
+    assert not is_armed
+    file.write(b"2")
+    [(key, lease)] = world.records(b"l").items()
+    assert Lease.decode(key, lease.value).renewed_ms == world.clock.at_s * 1000
+    file.close()
+    assert world.client().open("/b").read() == b"12"
 
 
 class _Replies:

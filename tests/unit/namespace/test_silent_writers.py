@@ -18,17 +18,19 @@ def _with_silent_writer(world: World, path: str) -> FileWriter:
     return writer
 
 
-def test_truncate_ends_the_lease() -> None:
+@pytest.mark.parametrize("length", [2, 5])
+def test_truncate_ends_the_lease(length: int) -> None:
+    """Also if the file has that length already."""
     world = World()
     writer = _with_silent_writer(world, "/a")
     namespace = world.client()
-    namespace.truncate("/a", 2)
+    namespace.truncate("/a", length)
     assert world.records(b"l") == {}
     assert not namespace.status("/a").is_open
     with pytest.raises(LeaseLostError):
         writer.write(b"late")
     writer.discard()
-    assert namespace.open("/a").read() == b"ea"
+    assert namespace.open("/a").read() == b"early"[:length]
 
 
 def test_concat_ends_the_leases_of_target_and_sources() -> None:

@@ -477,6 +477,16 @@ def test_a_job_whose_last_units_a_failover_has_lost_is_not_ended_but_goes_on(run
     assert world.cells[("count", "value")] == runs * ITEMS
 
 
+def test_a_job_is_not_ended_while_a_worker_has_a_claim() -> None:
+    """As after a failover that has undone the last commits of a worker."""
+    world = WorkWorld()
+    world.take(0, "t")
+    assert world.items.counts() == (0, 1)
+    finish(world.inner, world.job)
+    with pytest.raises(ConflictError, match=r"the work list is not empty.*list='list'"):
+        end_job(world.inner, world.job, {}, world.environment, world.list)
+
+
 def _end(world: WorkWorld, end: str) -> None:
     if end == "end":
         finish(world.inner, world.job)

@@ -6,6 +6,7 @@ import pytest
 
 from holdfast.errors import InvalidRequestError
 from holdfast.namespace.object_store.store import NamespaceStore
+from holdfast.stores.base import iter_uploads
 from tests.namespace_world import World
 
 _KEYS = sorted(
@@ -45,6 +46,14 @@ def test_a_listing_begins_after_any_key(store: NamespaceStore, prefix: str) -> N
     for after in (*_KEYS, "a", "a!", "a/", "a/x/y", "b-", "zz"):
         found = [one.key for one in store.list_page(prefix, start_after=after).objects]
         assert found == [key for key in _KEYS if key.startswith(prefix) and key.split("/") > after.split("/")], after
+
+
+def test_pages_of_uploads_of_which_some_have_none_below_the_prefix(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.namespace.object_store.store._UPLOADS", 2)
+    store = NamespaceStore(World().client())
+    for number in range(7):
+        store.create_upload(f"{'job' if number in (0, 6) else 'other'}/{number}")
+    assert sorted(one.key for one in iter_uploads(store, "job/")) == ["job/0", "job/6"]
 
 
 def test_a_listing_of_names_that_are_not_unicode_is_refused(store: NamespaceStore) -> None:
