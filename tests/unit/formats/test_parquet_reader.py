@@ -98,11 +98,12 @@ def test_int96_and_int64_of_one_table_are_the_same_instants() -> None:
 
 
 @pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
-def test_nan_is_found_where_statistics_know_of_one_value_only(kind: pa.DataType) -> None:
-    table = pa.table({"x": pa.array([5.0, 5.0, 5.0, math.nan, 1.0, 2.0], kind)})
-    source = written(table, row_group_size=2)
+@pytest.mark.parametrize("other", [5.0, None])
+def test_nan_is_found_where_statistics_know_of_one_value_only(kind: pa.DataType, other: float | None) -> None:
+    table = pa.table({"x": pa.array([5.0, 5.0, 5.0, 5.0, other, math.nan, 1.0, 2.0, 2.0], kind)})
+    source = written(table, row_group_size=3)
     found = read(source, only=RowFilter(pc.field("x") != 5.0, frozenset(["x"])))
-    assert str(found["x"].to_pylist()) == "[nan, 1.0, 2.0]"
+    assert str(found["x"].to_pylist()) == "[nan, 1.0, 2.0, 2.0]"
     pushed = (pc.field("x") > 6.0) | pc.is_nan(pc.field("x"))
     assert str(read(source, only=RowFilter(pushed, frozenset(["x"])))["x"].to_pylist()) == "[nan]"
     assert read(source, only=RowFilter(pc.field("x") < 2.0, frozenset(["x"])))["x"].to_pylist() == [1.0]

@@ -153,6 +153,34 @@ def test_a_job_commit_can_be_tried_again_before_it_began(committer: str) -> None
 
 
 @_each
+def test_a_shared_directory_that_is_deleted_during_the_job_commit_is_not_an_empty_job(committer: str) -> None:
+    """C1: before any of its requests on the directory, and before the files are visible."""
+    for nth in range(20):
+        bucket = Bucket(committer)
+        ctx = bucket.context()
+        job = bucket.start(ctx)
+        commits = [bucket.run_task(ctx, job, 0, bucket.contents("new", 0))]
+        calls = 0
+
+        def delete_all(call: StoreCall, proceed: Callable[[], T], nth: int = nth, bucket: Bucket = bucket) -> T:
+            nonlocal calls
+            if calls == nth and not bucket.visible():
+                bucket.shared.delete_many(keys(bucket.shared))
+            calls += 1
+            return proceed()
+
+        try:
+            bucket.commit(with_shared(ctx, InterceptedStore(bucket.shared, delete_all)), job, commits)
+        except NotFoundError:
+            assert bucket.visible() == {}
+        else:
+            assert sorted(bucket.visible().values()) == bucket.expected("new", 1)
+        if calls <= nth:
+            break
+    assert 3 < nth < 19
+
+
+@_each
 def test_a_pending_set_that_goes_while_it_is_loaded_fails_the_job(committer: str) -> None:
     """The job commit has listed it, then a late attempt deletes it."""
     bucket = Bucket(committer)
