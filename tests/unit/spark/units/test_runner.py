@@ -377,6 +377,27 @@ def test_the_report_of_a_job_that_went_on_tells_how_fast_its_last_run_was(tmp_pa
             assert "earlier runs: 10 units" in str(report)
 
 
+def test_claims_of_a_run_that_failed_are_released_once_no_worker_can_claim_again(
+    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """U7: else units of the run could take effect after it has raised."""
+    has_ended: list[bool] = []
+    release = runner.release_all_claims
+
+    def note_and_release(backend: Any, work: Any) -> None:
+        job = find_job(backend, "j")
+        has_ended.append(job is not None and len(job.ended_runs) == 1)
+        release(backend, work)
+
+    monkeypatch.setattr(runner, "release_all_claims", note_and_release)
+    with open_database(f"sqlite://{tmp_path}/database.db", create=True) as db:
+        db.create_table("t")
+        open_work_list(db, "list", create=True).add("a", "bad")
+        with pytest.raises(InvalidRequestError, match="unit='a'"):
+            runner.TransactionalMap(fail_or_count, database=db).run_work_list(spark, "list", job="j", tasks=1)
+    assert has_ended == [True]
+
+
 def test_a_job_goes_on_with_the_work_list_with_which_it_began(tmp_path: Path, spark: Any) -> None:
     url = f"sqlite://{tmp_path}/database.db"
     with open_database(url, create=True) as db:
