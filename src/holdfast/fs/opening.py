@@ -92,7 +92,7 @@ def get_shared_namespace(address: NamespaceAddress) -> SharedNamespace:
 
 
 def forget_lost_namespace(shared: SharedNamespace) -> bool:
-    """Forget an open namespace if its database was removed or replaced, or no longer contains it; return True then.
+    """Forget an open namespace, and return True, if its database was removed or replaced, or no longer contains it.
 
     The next `get_shared_namespace` then opens the namespace again; the old object remains unusable.
 

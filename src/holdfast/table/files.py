@@ -90,7 +90,8 @@ class StoreFile(io.RawIOBase):
         window_start = 0 if self._size <= self._read_ahead else start
         self._window = self._get_range(window_start, min(self._read_ahead, self._size - window_start))
         self._window_start = window_start  # only now: a read that fails leaves the old bytes at their old place
-        return self._window[start - window_start :][:length]
+        offset = start - window_start
+        return self._window[offset : offset + length]
 
     def _get_range(self, start: int, length: int) -> bytes:
         data = self._store.get(self._key, start, length, self._etag)
