@@ -15,7 +15,7 @@ from holdfast.stores.memory import MemoryStore
 from holdfast.transactions.base import (
     Backend,
     Commit,
-    LockedTransaction,
+    LockingTransaction,
     Outcome,
     Record,
     ScanPage,
@@ -139,8 +139,8 @@ class HookedDatabase(Backend):
         with self.inner.snapshot() as reader:
             yield _HookedReader(reader if self.has_snapshots else self.inner, self)
 
-    def begin_locked_transaction(self) -> AbstractContextManager[LockedTransaction]:
-        return self.inner.begin_locked_transaction()
+    def begin_locking_transaction(self) -> AbstractContextManager[LockingTransaction]:
+        return self.inner.begin_locking_transaction()
 
     def make_durable(self) -> None:
         self._hook("make_durable")

@@ -17,7 +17,7 @@ from holdfast.records.batches import read_records
 from holdfast.records.database import Database
 from holdfast.records.row_keys import Row, encode_row
 from holdfast.runtime import Alarm, Environment, SeededRandom
-from holdfast.transactions.base import Backend, Commit, LockedTransaction, Outcome, Record, ScanPage, SnapshotReader
+from holdfast.transactions.base import Backend, Commit, LockingTransaction, Outcome, Record, ScanPage, SnapshotReader
 from holdfast.transactions.memory import MemoryBackend
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import MAP, Job, begin_job, read_task_progress
@@ -94,8 +94,8 @@ class Shaky(Backend):
             yield reader
 
     @contextmanager
-    def begin_locked_transaction(self) -> Iterator[LockedTransaction]:
-        with self.inner.begin_locked_transaction() as transaction:
+    def begin_locking_transaction(self) -> Iterator[LockingTransaction]:
+        with self.inner.begin_locking_transaction() as transaction:
             yield _ShakyLocked(self, transaction)
 
     def make_durable(self) -> None:
@@ -106,7 +106,7 @@ class Shaky(Backend):
 
 
 class _ShakyLocked:
-    def __init__(self, shaky: Shaky, inner: LockedTransaction) -> None:
+    def __init__(self, shaky: Shaky, inner: LockingTransaction) -> None:
         self._shaky = shaky
         self._inner = inner
 

@@ -25,7 +25,7 @@ from benchmarks.namespace_runs.workloads import WORKLOADS, Act
 from holdfast.errors import HoldfastError
 from holdfast.namespace import Namespace, open_namespace
 from holdfast.namespace.keys import ROOT_KEY
-from holdfast.transactions.base import Backend, LockedTransaction
+from holdfast.transactions.base import Backend, LockingTransaction
 from holdfast.transactions.group_commit import GroupCommit
 
 __all__ = ["Order", "main"]
@@ -140,8 +140,8 @@ class _OneAtATime:
         return getattr(self._inner, name)
 
     @contextmanager
-    def begin_locked_transaction(self) -> Iterator[LockedTransaction]:
-        with self._inner.begin_locked_transaction() as transaction:
+    def begin_locking_transaction(self) -> Iterator[LockingTransaction]:
+        with self._inner.begin_locking_transaction() as transaction:
             transaction.read([ROOT_KEY], exclusive=True)
             yield transaction
 

@@ -146,7 +146,7 @@ def iter_visible(
         on_inner: called with the folder of each destination inside this one whose log, in the listing, contains a
             visible decision; folders that a plain reader skips are left out.
     """
-    for info in _iter_below(store, prefix):
+    for info in _iter_data_objects(store, prefix):
         path = info.key[len(prefix) :]
         if not is_hidden(path):
             if path and not path.endswith("/"):
@@ -191,12 +191,12 @@ def iter_job_folders(store: ObjectStore, prefix: str) -> Iterator[tuple[JobId, I
         start_after = following
 
 
-def iter_keys_below(store: ObjectStore, prefix: str) -> Iterator[str]:
+def iter_data_keys(store: ObjectStore, prefix: str) -> Iterator[str]:
     """Iterate over the keys below the destination, including hidden ones, without listing Holdfast's folder."""
-    return (info.key for info in _iter_below(store, prefix))
+    return (info.key for info in _iter_data_objects(store, prefix))
 
 
-def _iter_below(store: ObjectStore, prefix: str) -> Iterator[ObjectInfo]:
+def _iter_data_objects(store: ObjectStore, prefix: str) -> Iterator[ObjectInfo]:
     ours = prefix + HOME
     for info in iter_objects(store, prefix):
         if info.key.startswith(ours):

@@ -30,7 +30,7 @@ from holdfast.versioned_log import LogView, VersionedLog
 _FEW = 10  # more than one, because a directory marker may be among the keys
 
 
-def destination_has_no_commit(ctx: CommitContext, view: LogView) -> bool:
+def is_first_commit(ctx: CommitContext, view: LogView) -> bool:
     """Check whether no job has been committed at the destination yet, according to its log.
 
     Costs no request if a decision is marked ``visible``; if none is, up to one request per log entry.
@@ -61,7 +61,7 @@ def refuse_nested_destination(ctx: CommitContext, *, first: bool, deciding: bool
     for _done in ctx.runner.map(lambda folder: _check_folder_above(ctx, folder, deciding), _folders_above(ctx)):
         pass
     if first:
-        refuse_inner_logs(ctx, layout.iter_keys_below(ctx.store, ctx.prefix), deciding=deciding)
+        refuse_inner_logs(ctx, layout.iter_data_keys(ctx.store, ctx.prefix), deciding=deciding)
 
 
 def refuse_inner_logs(ctx: CommitContext, keys: Iterable[str], *, deciding: bool = False) -> None:
@@ -121,7 +121,7 @@ def refuse_read_inside_destination(ctx: CommitContext) -> None:
 
     def find_destination(folder: str) -> str | None:
         try:
-            return folder if _has_log(ctx, folder) and _is_destination(ctx, folder) else None
+            return folder if _has_commit_log(ctx, folder) and _is_destination(ctx, folder) else None
         except AccessDeniedError:
             return None
 
@@ -146,7 +146,7 @@ def _check_folder_above(ctx: CommitContext, folder: str, deciding: bool) -> None
     try:
         # List jobs before the log: if a job's record is deleted between the two listings, the job is in the log.
         announced = deciding and _has_announced(ctx, folder)
-        if _has_log(ctx, folder) and _is_destination(ctx, folder):
+        if _has_commit_log(ctx, folder) and _is_destination(ctx, folder):
             raise InvalidRequestError(
                 "the destination lies inside another one, whose readers would see its rows: write to the outer one, to "
                 "a partition of it with mode overwrite-partitions, or choose a directory next to it",
@@ -159,7 +159,7 @@ def _check_folder_above(ctx: CommitContext, folder: str, deciding: bool) -> None
         raise _make_nested_job_error(ctx, folder)
 
 
-def _has_log(ctx: CommitContext, folder: str) -> bool:
+def _has_commit_log(ctx: CommitContext, folder: str) -> bool:
     return next(iter_objects(ctx.store, folder + layout.LOG, page_size=_FEW), None) is not None
 
 

@@ -36,7 +36,7 @@ def count_totals(files: tuple[FileEntry, ...]) -> Totals:
     return totals
 
 
-def make_task_report(owner: FileOwner, files: tuple[FileEntry, ...]) -> TaskCommit:
+def make_totals_commit(owner: FileOwner, files: tuple[FileEntry, ...]) -> TaskCommit:
     """Return an attempt's report with only counts in it, for a committer whose driver finds the files itself."""
     return TaskCommit(job=owner.job, task=owner.task, attempt=owner.attempt, totals=count_totals(files))
 

@@ -143,7 +143,7 @@ class OrcRows:
         """Map each top-level column to the time zones of the timestamps in it, in the order of the types."""
         kinds = self._tail.kinds
         zones: dict[int, list[str]] = {}
-        for column, top in self._tail.top_column_of().items():
+        for column, top in self._tail.top_columns_by_number().items():
             if kinds[column] in (TIMESTAMP, TIMESTAMP_INSTANT):
                 zone = "UTC" if kinds[column] == TIMESTAMP_INSTANT else of_stripe
                 zones.setdefault(top, []).append(zone or "UTC")

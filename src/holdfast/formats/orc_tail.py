@@ -209,7 +209,7 @@ class OrcTail:
         """Return the locations of the stripes, in order."""
         return [StripeLocation.of(one) for one in get_repeated_field(self.footer, STRIPES)]
 
-    def top_column_of(self) -> dict[int, int]:
+    def top_columns_by_number(self) -> dict[int, int]:
         """Map the number of each column, nested or not, to the index of the top-level column that contains it."""
         types = [decode_message(one) for one in get_repeated_field(self.footer, TYPES)]
         starts = [column for one in get_repeated_field(types[0], _SUBTYPES) for column in decode_packed_numbers(one)]

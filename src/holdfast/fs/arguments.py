@@ -25,7 +25,7 @@ from holdfast.namespace.file_reader import FileReader
 from holdfast.runtime import Runner, SerialRunner
 
 
-def split_path(path: str) -> tuple[str, str]:
+def split_namespace_path(path: str) -> tuple[str, str]:
     """Split fsspec's path ``name/directory/file`` into the name of the namespace and the path in it, at least ``/``.
 
     Raises:

@@ -26,7 +26,7 @@ from holdfast.fs.arguments import (
     read_ranges,
     read_slice,
     refuse_pattern_names,
-    split_path,
+    split_namespace_path,
     status_to_info,
 )
 from holdfast.fs.files import (
@@ -143,7 +143,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         return namespace, inner
 
     def _locate(self, path: str) -> tuple[str, Namespace, str]:
-        name, inner = split_path(self._strip_protocol(path))
+        name, inner = split_namespace_path(self._strip_protocol(path))
         held = self._held.get(name)
         if held is None:
             if self._is_bound:

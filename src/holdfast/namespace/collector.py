@@ -240,7 +240,7 @@ class Collector:
         """
         for page in scan_pages(self.database, kind_range(b"g")[0], garbage_key(until_ms, ""), _PAGE):
             changes: Changes[None] = Changes(None)
-            blobs = self._select_durable_notes(page, _parse_blobs_in_notes(page, damage))
+            blobs = self._select_durable_notes(page, _blobs_by_garbage_note(page, damage))
             changes.deletes.update(blobs)
             if changes.deletes:
                 self.blobs.delete_many(list(blobs.values()))
@@ -261,7 +261,7 @@ class Collector:
     def _redate_future_notes(self, now_ms: int, damage: _FirstDamage) -> Iterator[None]:
         """Give notes from the future the present time: a client whose clock was wrong has written them."""
         for page in scan_pages(self.database, garbage_key(now_ms + _MOST_SKEW_MS, ""), kind_range(b"g")[1], _PAGE):
-            blobs = _parse_blobs_in_notes(page, damage)
+            blobs = _blobs_by_garbage_note(page, damage)
             changes: Changes[None] = Changes(None)
             changes.deletes.update(blobs)
             changes.values.update({garbage_key(now_ms, blob): b"" for blob in blobs.values()})
@@ -274,7 +274,7 @@ class Collector:
         return max(int(self.clock.now_s() * 1000), 0)
 
 
-def _parse_blobs_in_notes(page: ScanPage, damage: _FirstDamage) -> dict[bytes, str]:
+def _blobs_by_garbage_note(page: ScanPage, damage: _FirstDamage) -> dict[bytes, str]:
     """Return the blobs that garbage notes name, by the keys of the notes."""
     found = {}
     for key, _ in page.records:

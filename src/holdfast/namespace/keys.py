@@ -117,7 +117,7 @@ def data_key(blob: str) -> bytes:
     return b"s" + blob.encode()
 
 
-def directory_location_key(directory_id: int) -> bytes:
+def rename_record_key(directory_id: int) -> bytes:
     """Return the key of the record that says where a directory was last renamed to."""
     return b"w" + _pack_id(directory_id)
 
@@ -148,7 +148,7 @@ def directory_record_keys(directory_id: int, quota_id: int) -> list[bytes]:
     """Return the keys of the records that a directory may have besides its inode: place (where it was
     renamed to), times, and usage counters if `quota_id` is not 0. They are deleted with the directory.
     """
-    keys = [directory_location_key(directory_id), times_key(directory_id)]
+    keys = [rename_record_key(directory_id), times_key(directory_id)]
     return [*keys, usage_key(quota_id, b"n"), usage_key(quota_id, b"s")] if quota_id else keys
 
 

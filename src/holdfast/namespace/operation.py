@@ -198,8 +198,8 @@ def charge_quotas(changes: Changes[R], ancestors: Iterable[Inode], *, names: int
     for inode in ancestors:
         if inode.has_quota:
             names_key, space_key = usage_keys(inode)
-            _charge_quota(changes, names_key, names, inode.names_quota)
-            _charge_quota(changes, space_key, space, inode.space_quota)
+            _add_usage(changes, names_key, names, inode.names_quota)
+            _add_usage(changes, space_key, space, inode.space_quota)
 
 
 def usage_keys(inode: Inode) -> tuple[bytes, bytes]:
@@ -207,7 +207,7 @@ def usage_keys(inode: Inode) -> tuple[bytes, bytes]:
     return usage_key(inode.quota_id, b"n"), usage_key(inode.quota_id, b"s")
 
 
-def _charge_quota(changes: Changes[R], key: bytes, amount: int, quota: int | None) -> None:
+def _add_usage(changes: Changes[R], key: bytes, amount: int, quota: int | None) -> None:
     if not amount:
         return
     total = changes.adds.get(key, 0) + amount

@@ -26,10 +26,10 @@ from holdfast.namespace.keys import (
     ROOT_ID,
     ROOT_KEY,
     deleted_key,
-    directory_location_key,
     entry_name_in_key,
     id_in_key,
     parent_id_in_key,
+    rename_record_key,
 )
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.view import ResolvedPath
@@ -110,7 +110,7 @@ def find_path(store: Backend, key: bytes, trail: Trail) -> NsPath | None:
             seen.append(at)
             at, name = above[at]
             names.append(name)
-        new = [directory_location_key(number) for number in seen if number not in asked]
+        new = [rename_record_key(number) for number in seen if number not in asked]
         if not new:
             return NsPath(tuple(reversed(names)))
         asked.update(seen)

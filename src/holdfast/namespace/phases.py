@@ -47,7 +47,7 @@ from holdfast.transactions.base import (
     Commit,
     Committed,
     Conflict,
-    LockedTransaction,
+    LockingTransaction,
     Outcome,
     Record,
     ScanPage,
@@ -186,7 +186,7 @@ class OperationRunner:
             view = view or read_view(self.database, self.hints, operation)
             outcome, changes = _execute_operation(operation, view, context, self.database.commit)
         else:
-            with self.database.begin_locked_transaction() as transaction:
+            with self.database.begin_locking_transaction() as transaction:
                 view = read_view(LockingReader(self.hints, operation, transaction), self.hints, operation)
                 outcome, changes = _execute_operation(operation, view, context, transaction.apply)
         if isinstance(outcome, Committed) and changes is not None:
@@ -208,7 +208,7 @@ class OperationRunner:
             whole = list(
                 _split_into_pieces(batch.operations())
             )  # it may read, which must not wait for these very locks
-            with self.database.begin_locked_transaction() as transaction:
+            with self.database.begin_locking_transaction() as transaction:
                 joined = self._run_pieces_in_one_commit(
                     whole, lambda piece: LockingReader(self.hints, piece, transaction), context, transaction.apply
                 )
@@ -329,7 +329,7 @@ class LockingReader:
     The others are exclusive because two readers with a shared lock on a record that both then write would deadlock.
     """
 
-    def __init__(self, hints: InodeCache, group: OperationReads, transaction: LockedTransaction) -> None:
+    def __init__(self, hints: InodeCache, group: OperationReads, transaction: LockingTransaction) -> None:
         self._hints = hints
         self._group = group
         self._transaction = transaction

@@ -15,9 +15,9 @@ from holdfast.records.keys import (
     WORK,
     commit_count_key,
     dropped_marks_range,
-    dropped_table_id_in_key,
     id_bytes,
     old_commit_counts_range,
+    parse_dropped_mark_key,
 )
 from holdfast.records.row_keys import end_of_prefix
 from holdfast.runtime import Environment
@@ -179,7 +179,7 @@ def delete_dropped_tables(database: Backend) -> int:
 def _delete_dropped_table(database: Backend, mark: bytes, version: int) -> int:
     """Delete one table or list, as long as its mark is the one that was read; return the number of records."""
     deleted = 0
-    prefixes = [kind + id_bytes(dropped_table_id_in_key(mark)) for kind in (CELL, HISTORY, WORK, BEAT)]
+    prefixes = [kind + id_bytes(parse_dropped_mark_key(mark)) for kind in (CELL, HISTORY, WORK, BEAT)]
     ranges = [(prefix, end_of_prefix(prefix)) for prefix in prefixes]
     for first, last in ranges:
         for page in read_pages(database, first, last):

@@ -22,7 +22,6 @@ from holdfast.records.cells import (
     DeleteWrite,
     PutWrite,
     Write,
-    add_cell_to_error,
     decode_rows,
     encode_with_counter,
     merge_writes,
@@ -30,6 +29,7 @@ from holdfast.records.cells import (
     record_after_write,
     rows_range,
     split_update_counter,
+    with_cell_named,
 )
 from holdfast.records.keys import cell_key, column_bytes, history_key
 from holdfast.records.row_keys import Row, to_python_integer
@@ -306,7 +306,7 @@ class CellTransaction(CellReader):
         try:
             return record_after_write(record, self._write(key))
         except InvalidRequestError as error:
-            raise add_cell_to_error(error, key) from error
+            raise with_cell_named(error, key) from error
 
     def _read_counter(self, key: bytes) -> tuple[int, Record | None]:
         return split_update_counter(self._stored([key]).get(key))

@@ -187,7 +187,7 @@ def decode_cell_value(key: bytes, record: Record) -> Value:
     try:
         return decode_value(record.value, record.number)
     except HoldfastError as error:
-        raise add_cell_to_error(error, key) from error  # a cell that is in order needs no decoded key
+        raise with_cell_named(error, key) from error  # a cell that is in order needs no decoded key
 
 
 def decode_known_cell_value(record: Record, row: Row, column: str) -> Value:
@@ -213,10 +213,10 @@ def strip_update_counter(table: Table, key: bytes, stored: Record) -> Record | N
     try:
         return split_update_counter(stored)[1]
     except HoldfastError as error:
-        raise add_cell_to_error(error, key) from error
+        raise with_cell_named(error, key) from error
 
 
-def add_cell_to_error(error: E, key: bytes | None = None) -> E:
+def with_cell_named(error: E, key: bytes | None = None) -> E:
     """Convert an error about a record's key into one that names the row and the column of the cell.
 
     Args:

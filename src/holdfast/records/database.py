@@ -21,12 +21,12 @@ from holdfast.records.cell_transaction import CellAccessMethods, CellTransaction
 from holdfast.records.cells import (
     VALUE,
     CellReader,
-    add_cell_to_error,
     apply_writes,
     decode_known_cell_value,
     decode_rows,
     parse_limit,
     rows_range,
+    with_cell_named,
 )
 from holdfast.records.keys import (
     cell_key,
@@ -309,7 +309,7 @@ class Database(CellAccessMethods):
         try:
             return run_transaction(self.backend, run_function, self.environment, attempts=attempts)
         except InvalidRequestError as error:
-            named = add_cell_to_error(error)
+            named = with_cell_named(error)
             if named is error:
                 raise
             raise named from error

@@ -46,7 +46,7 @@ def dropped_mark_key(dropped_id: int) -> bytes:
     return DROPPED + id_bytes(dropped_id)
 
 
-def dropped_table_id_in_key(key: bytes) -> int:
+def parse_dropped_mark_key(key: bytes) -> int:
     """Return the id of a dropped table or work list, given a key from `dropped_mark_key`."""
     return int(_ID.unpack_from(key, len(DROPPED))[0])
 

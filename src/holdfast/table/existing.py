@@ -202,7 +202,7 @@ def infer_existing_table(
     file_format = get_format(name)
     directories = tuple(parse_partition_path(first.path))
     values: list[set[str | None]] = [set() for _ in directories]
-    alike = _iter_alike_files(itertools.islice(itertools.chain((first,), files), limit), first, file_format, values)
+    alike = _iter_checked_files(itertools.islice(itertools.chain((first,), files), limit), first, file_format, values)
     record = replace(given, file_format=file_format.name, partition_by=directories)
     if file_format.name != given.file_format or _fold_names(directories) != _fold_names(given.partition_by):
         deque(alike, maxlen=0)
@@ -223,7 +223,7 @@ def _fold_names(names: Sequence[str]) -> list[str]:
     return [name.lower() for name in names]
 
 
-def _iter_alike_files(
+def _iter_checked_files(
     files: Iterable[VisibleFile], first: VisibleFile, file_format: FileFormat[Any], values: Sequence[set[str | None]]
 ) -> Iterator[VisibleFile]:
     """Yield the files, after checking that each has the format and the partition columns of the first one.

@@ -180,7 +180,7 @@ class SnapshotReader(Protocol):
         ...
 
 
-class LockedTransaction(Protocol):
+class LockingTransaction(Protocol):
     """A pessimistic transaction: it locks the records that it reads until it ends (paper 004, 2.3)."""
 
     def read(self, keys: Collection[bytes], *, exclusive: bool) -> dict[bytes, Record]:
@@ -280,10 +280,10 @@ class Backend(SnapshotReader, Protocol):
         """
         raise UnsupportedError("this database has no lasting snapshots: use another one")
 
-    def begin_locked_transaction(self) -> AbstractContextManager[LockedTransaction]:
+    def begin_locking_transaction(self) -> AbstractContextManager[LockingTransaction]:
         """Begin a pessimistic transaction, which locks what it reads, for a ``with`` block.
 
-        At the end of the block, it is rolled back unless `LockedTransaction.apply` was called.
+        At the end of the block, it is rolled back unless `LockingTransaction.apply` was called.
         """
         raise UnsupportedError("this database has no pessimistic transactions: use the optimistic mode")
 

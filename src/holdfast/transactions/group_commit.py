@@ -22,7 +22,7 @@ from typing import Generic, TypeVar
 from holdfast.errors import HoldfastError, InvalidRequestError, UnavailableError
 from holdfast.runtime import Clock, SystemClock
 from holdfast.runtime.process import ForkAwareObject
-from holdfast.transactions.base import Backend, Commit, LockedTransaction, Outcome, Record, ScanPage, SnapshotReader
+from holdfast.transactions.base import Backend, Commit, LockingTransaction, Outcome, Record, ScanPage, SnapshotReader
 from holdfast.transactions.pool import FairSemaphore
 from holdfast.transactions.validation import count_independent, keys_of_commit
 
@@ -134,8 +134,8 @@ class GroupCommit(Backend):
     def snapshot(self) -> AbstractContextManager[SnapshotReader]:
         return self._inner.snapshot()
 
-    def begin_locked_transaction(self) -> AbstractContextManager[LockedTransaction]:
-        return self._inner.begin_locked_transaction()
+    def begin_locking_transaction(self) -> AbstractContextManager[LockingTransaction]:
+        return self._inner.begin_locking_transaction()
 
     def make_durable(self) -> None:
         self._inner.make_durable()

@@ -65,7 +65,7 @@ class MemoryBackend(Backend):
         yield copy
 
     @contextmanager
-    def begin_locked_transaction(self) -> Iterator[_LockedMemory]:
+    def begin_locking_transaction(self) -> Iterator[_LockedMemory]:
         """Begin a transaction that holds the lock of the whole database until it ends."""
         with self._lock:
             yield _LockedMemory(self)

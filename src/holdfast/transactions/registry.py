@@ -6,7 +6,7 @@ database of a URL, as an entry point, one per scheme::
     [project.entry-points."holdfast.databases"]
     cockroach = "holdfast_cockroach:open_backend"
 
-Write every method of `base.Backend`, also `snapshot` and `begin_locked_transaction`, which namespaces, units and the
+Write every method of `base.Backend`, also `snapshot` and `begin_locking_transaction`, which namespaces, units and the
 command line call. Copy `mysql/` if the database offers READ COMMITTED. With SERIALIZABLE, do what
 `SqliteBackend._apply_group` does, and repeat serialization failures (`sql.iter_retries_until_timeout`), but not those
 of a locked transaction that has returned what it read: it may only fail with `DeadlockError`, or it needs READ

@@ -24,7 +24,7 @@ from holdfast.errors import (
     UnavailableError,
 )
 from holdfast.records.cell_transaction import CellTransaction, too_many_reads_error
-from holdfast.records.cells import VALUE, add_cell_to_error
+from holdfast.records.cells import VALUE, with_cell_named
 from holdfast.records.keys import cell_key, column_bytes, tables_range
 from holdfast.records.row_keys import Row
 from holdfast.records.tables import TableCache
@@ -207,7 +207,7 @@ class UnitExecution:
             return (
                 self._record_conflict(outcome.keys)
                 if failure is None
-                else GroupResult(failure=add_cell_to_error(failure))
+                else GroupResult(failure=with_cell_named(failure))
             )
         assert isinstance(outcome, Committed), "the commit is in no series"
         if ran.done:
@@ -224,7 +224,7 @@ class UnitExecution:
             self.statistics.locked += locked
             exclusive = locked or self._exclusive > 0
             self._exclusive = max(0, self._exclusive - 1)
-            with self.database.begin_locked_transaction() as transaction:
+            with self.database.begin_locking_transaction() as transaction:
                 measured = MeasuredReads(transaction, self._time_read)
                 tables = self._tables.share_with_reader(UnlockedReads(measured)).get
                 cells = CellTransaction(LockedReads(measured, exclusive=exclusive), tables, most)

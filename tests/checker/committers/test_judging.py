@@ -19,7 +19,7 @@ from holdfast_checker.committers.cluster import (
 )
 from holdfast_checker.committers.cluster import AttemptState as Doing
 from holdfast_checker.committers.output import DESTINATION, HOME, FileOrigin, file_bytes
-from holdfast_checker.committers.properties import RULES, ShownAttempt, visible_attempts
+from holdfast_checker.committers.properties import RULES, VisibleAttempt, visible_attempts
 from holdfast_checker.committers.sandbox import CopiedStores, StoreSandbox
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import View
@@ -30,7 +30,7 @@ MINE = FileOrigin("main", 0, 0, 0)
 ENDED = ClusterState(attempts=((Doing.ENDED,),), accepted=(None,))
 
 
-def _winner(*paths: str) -> ShownAttempt:
+def _winner(*paths: str) -> VisibleAttempt:
     return visible_attempts(ENDED, dict.fromkeys(paths, MINE), 1)[0]
 
 

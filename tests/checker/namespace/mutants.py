@@ -294,7 +294,7 @@ MUTANTS = (
     _Mutant(
         name="no-bound",
         slip="The counter of a quota is compared before the commit, and not in it.",
-        swap=swap(operation._charge_quota, mistakes.charge_without_bound),
+        swap=swap(operation._add_usage, mistakes.charge_without_bound),
         scenes=("quota",),
         breaks="N5",
     ),

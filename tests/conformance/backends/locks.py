@@ -26,7 +26,7 @@ def check_locked_commit(subject: Subject) -> None:
     """Check that a locked transaction reads the present records, and applies a commit with its version."""
     subject.fill({b"a": b"1", b"in/1": b"", b"in/2": b"", b"in/3": b""}, {b"n": 3})
     a, n, new = (subject.key(each) for each in (b"a", b"n", b"new"))
-    with subject.backend.begin_locked_transaction() as transaction:
+    with subject.backend.begin_locking_transaction() as transaction:
         found = transaction.read([a, n, new], exclusive=True)
         equal(found, subject.other.get_many([a, n, new]), "records that were locked")
         shared = transaction.read([subject.key(b"in/1")], exclusive=False)
@@ -41,7 +41,7 @@ def check_locked_commit(subject: Subject) -> None:
     equal(subject.record(b"a"), Record(version, b"2"), "record after the commit")
     equal(subject.record(b"n"), Record(version, b"", 4), "counter after the commit")
     equal(subject.record(b"in/3"), None, "deleted record")
-    with subject.backend.begin_locked_transaction() as transaction:
+    with subject.backend.begin_locking_transaction() as transaction:
         equal(transaction.read([a], exclusive=False)[a].version, version, "version in the next transaction")
 
 
@@ -51,7 +51,7 @@ def check_locked_rollback(subject: Subject) -> None:
     key = subject.key(b"a")
     for fails in (False, True):
         try:
-            with subject.backend.begin_locked_transaction() as transaction:
+            with subject.backend.begin_locking_transaction() as transaction:
                 transaction.read([key, subject.key(b"absent")], exclusive=True)
                 if fails:
                     raise _Given
@@ -73,7 +73,7 @@ def check_locked_conflict(subject: Subject) -> None:
         (Commit(inserts={key: b"", new: b""}), key),
         (Commit(ranges=[RangeCount(new, subject.prefix, subject.end, 5)], puts={new: b""}), new),
     ):
-        with subject.backend.begin_locked_transaction() as transaction:
+        with subject.backend.begin_locking_transaction() as transaction:
             transaction.read([key], exclusive=True)
             is_conflict(transaction.apply(commit), {named}, "locked commit with a conflict")
         subject.holds({b"a": b"2"}, "after the conflict")
@@ -92,7 +92,7 @@ def check_locked_mixed_race(subject: Subject) -> None:
             if racer % 2:
                 subject.repeat(backend, build)
                 continue
-            with backend.begin_locked_transaction() as transaction:
+            with backend.begin_locking_transaction() as transaction:
                 commit = _incremented(transaction.read(keys[::-1], exclusive=True))
                 version_of_committed(transaction.apply(commit), "increments under exclusive locks")
 
@@ -121,7 +121,7 @@ def check_locked_range_race(subject: Subject) -> None:
             if racer % 2:
                 version_of_committed(backend.commit(Commit(reads=reads, inserts={new: b""})), "insert")
                 continue
-            with backend.begin_locked_transaction() as transaction:
+            with backend.begin_locking_transaction() as transaction:
                 transaction.read([guard], exclusive=True)
                 before = transaction.scan(subject.key(b"in/"), subject.key(b"in0"), 10_000).records
                 after = transaction.scan(subject.key(b"in/"), subject.key(b"in0"), 10_000).records
@@ -210,13 +210,13 @@ def check_make_durable_in_locked_transactions(subject: Subject) -> None:
     """Check that a flush neither commits nor ends the locked transactions that are open."""
     key = subject.key(b"a")
     subject.fill({b"a": b"1"})
-    with subject.backend.begin_locked_transaction() as transaction:
+    with subject.backend.begin_locking_transaction() as transaction:
         found = transaction.read([key], exclusive=True)
         subject.backend.make_durable()
         equal(transaction.read([key], exclusive=True), found, "record in the transaction after a flush")
         outcome = transaction.apply(Commit(reads={key: found[key].version}, puts={key: b"2"}))
         expect(isinstance(outcome, Committed), "a transaction takes effect after a flush")
-    with subject.backend.begin_locked_transaction() as transaction:
+    with subject.backend.begin_locking_transaction() as transaction:
         transaction.read([key], exclusive=True)
         subject.backend.make_durable()
     subject.holds({b"a": b"2"}, "after the transactions")

@@ -18,7 +18,7 @@ __all__ = ["checks_for", "subject_of"]
 
 def checks_for(kind: type[Backend]) -> list[Check[Subject]]:
     """Return the checks that backends of a class must pass: those of `locks` if it has locked transactions."""
-    has_locks = kind.begin_locked_transaction is not Backend.begin_locked_transaction
+    has_locks = kind.begin_locking_transaction is not Backend.begin_locking_transaction
     modules = (calls, model, races, locks) if has_locks else (calls, model, races)
     return [check for module in modules for check in checks_in(module)]
 

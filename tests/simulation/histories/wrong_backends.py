@@ -13,7 +13,7 @@ from holdfast.transactions.base import (
     Commit,
     Committed,
     Conflict,
-    LockedTransaction,
+    LockingTransaction,
     Outcome,
     Record,
     ScanPage,
@@ -244,8 +244,8 @@ class LocksNothingButReads(MemoryBackend):
     """A database whose locked transactions apply what is no longer true."""
 
     @contextmanager
-    def begin_locked_transaction(self) -> Iterator[LockedTransaction]:
-        with super().begin_locked_transaction() as transaction:
+    def begin_locking_transaction(self) -> Iterator[LockingTransaction]:
+        with super().begin_locking_transaction() as transaction:
             shown = transaction
 
         class Blind:
@@ -292,9 +292,9 @@ class FlushesWhatIsOpen(MemoryBackend):
         self._flushes += 1
 
     @contextmanager
-    def begin_locked_transaction(self) -> Iterator[LockedTransaction]:
+    def begin_locking_transaction(self) -> Iterator[LockingTransaction]:
         flushes = self._flushes
-        with super().begin_locked_transaction() as transaction:
+        with super().begin_locking_transaction() as transaction:
             shown = transaction
 
         class Ended:
@@ -392,8 +392,8 @@ class FlushesItsOwnWrites(InSteps):
 
 class LocksAfterReading(InSteps):
     @contextmanager
-    def begin_locked_transaction(self) -> Iterator[LockedTransaction]:
-        with super().begin_locked_transaction() as transaction:
+    def begin_locking_transaction(self) -> Iterator[LockingTransaction]:
+        with super().begin_locking_transaction() as transaction:
             shown, pause = transaction, self.pause
 
         class Late:

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.errors import CorruptDataError
 from holdfast.namespace.errors import LeaseLostError
-from holdfast.namespace.keys import directory_location_key
+from holdfast.namespace.keys import rename_record_key
 from holdfast.namespace.other_records import Lease, decode_trail, encode_trail, find_path
 from holdfast.transactions.base import Backend, Record
 from tests.namespace_world import World
@@ -145,6 +145,6 @@ def test_places_go_with_their_directories() -> None:
     [b"", b"[]", b"{}", b"[[6]]", b'[[7.0,"a"]]', b"[[7,1]]", b'[[-7,"a"]]', b'[[6,"a"]]', b"[7]", b"[" * 99999],
 )
 def test_a_damaged_place_is_reported(value: bytes) -> None:
-    assert decode_trail(directory_location_key(7), encode_trail(((6, b"a"), (7, b"b")))) == ((6, b"a"), (7, b"b"))
+    assert decode_trail(rename_record_key(7), encode_trail(((6, b"a"), (7, b"b")))) == ((6, b"a"), (7, b"b"))
     with pytest.raises(CorruptDataError, match="run holdfast namespace fsck"):
-        decode_trail(directory_location_key(7), value)
+        decode_trail(rename_record_key(7), value)

@@ -10,15 +10,15 @@ from holdfast.namespace import Configuration, Namespace, init_namespace, open_na
 from holdfast.namespace.keys import (
     MOST_ID,
     data_key,
-    directory_location_key,
     inode_key,
     lease_key,
+    rename_record_key,
     times_key,
     usage_key,
 )
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.stores.base import Put
-from holdfast.transactions.base import Commit, LockedTransaction, Outcome, Record, ScanPage, SnapshotReader
+from holdfast.transactions.base import Commit, LockingTransaction, Outcome, Record, ScanPage, SnapshotReader
 from holdfast.transactions.memory import MemoryBackend
 from tests.database_servers import NewUrl
 from tests.databases import needs_postgres
@@ -52,8 +52,8 @@ class _OneAtATime:
         return self._free().snapshot()
 
     @contextmanager
-    def begin_locked_transaction(self) -> Iterator[LockedTransaction]:
-        with self._free().begin_locked_transaction() as transaction:
+    def begin_locking_transaction(self) -> Iterator[LockingTransaction]:
+        with self._free().begin_locking_transaction() as transaction:
             self._is_locked = True
             try:
                 yield transaction
@@ -117,4 +117,4 @@ def test_one_connection(new_postgres_url: NewUrl, tmp_path: Path) -> None:
 def test_what_is_locked_after_an_inode_sorts_behind_it() -> None:
     """Defect: the bytes of small files sorted before inodes, and those who lock met deadlocks with those who do not."""
     last = inode_key(MOST_ID, b"\xff" * 255)
-    assert last < min(lease_key(0), data_key(""), usage_key(0, b"n"), times_key(0), directory_location_key(0))
+    assert last < min(lease_key(0), data_key(""), usage_key(0, b"n"), times_key(0), rename_record_key(0))

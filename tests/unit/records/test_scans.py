@@ -293,7 +293,7 @@ def test_reads_wait_for_no_writer(backend: str, request: pytest.FixtureRequest) 
     with open_dbs(backend, request) as (db, other):
         table = db.create_table("t")
         db.put("t", "a", 1)
-        with other.backend.begin_locked_transaction() as writer:
+        with other.backend.begin_locking_transaction() as writer:
             writer.read([table.key, cell_key(table.id, "a", b"value")], exclusive=True)
             assert db.get("t", "a") == 1
             assert db.get_many("t", ["a", "b"]) == {"a": 1}

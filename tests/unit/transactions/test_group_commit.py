@@ -158,7 +158,7 @@ def backend(request: pytest.FixtureRequest) -> Iterator[GroupCommit]:
 @contextmanager
 def _held(backend: GroupCommit, keys: Collection[bytes]) -> Iterator[None]:
     backend.commit(Commit(puts=dict.fromkeys(keys, b"")))
-    with backend.begin_locked_transaction() as stranger:
+    with backend.begin_locking_transaction() as stranger:
         stranger.read(keys, exclusive=True)
         yield
 
@@ -259,7 +259,7 @@ def test_who_is_held_up_still_conflicts_or_not(backend: GroupCommit) -> None:
     with ThreadPoolExecutor(2) as threads:
         backend.commit(Commit(puts={b"held": b""}))
         version = backend.get_many([b"held"])[b"held"].version
-        with backend.begin_locked_transaction() as stranger:
+        with backend.begin_locking_transaction() as stranger:
             stranger.read([b"held"], exclusive=True)
             commit = Commit(reads={b"held": version}, puts={b"a": b""})
             waiting = threads.submit(backend.commit, commit)

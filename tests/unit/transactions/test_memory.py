@@ -18,7 +18,7 @@ def test_a_snapshot_waits_for_who_has_locked_the_backend() -> None:
             seen.append(len(reader.get_many([b"a", b"b"])))
 
     other = threading.Thread(target=look)
-    with backend.begin_locked_transaction():
+    with backend.begin_locking_transaction():
         other.start()
         other.join(0.1)
         backend.commit(Commit(puts={b"a": b"", b"b": b""}))

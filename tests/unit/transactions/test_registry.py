@@ -246,7 +246,7 @@ def _refusal(act: Callable[[], object]) -> str:
 
 
 def test_a_child_cannot_apply_what_its_parent_applies(backend: Backend) -> None:
-    with backend.begin_locked_transaction() as transaction:
+    with backend.begin_locking_transaction() as transaction:
         transaction.read([b"k"], exclusive=True)
         commit = Commit(inserts={b"once": b""}, adds={b"n": 1})
         for act in (
@@ -260,7 +260,7 @@ def test_a_child_cannot_apply_what_its_parent_applies(backend: Backend) -> None:
 
 
 def test_a_child_that_leaves_a_transaction_leaves_it_to_its_parent(backend: Backend) -> None:
-    block = backend.begin_locked_transaction()
+    block = backend.begin_locking_transaction()
     transaction = block.__enter__()
     version = transaction.read([b"k"], exclusive=True)[b"k"].version
     Child(lambda: block.__exit__(None, None, None)).result()

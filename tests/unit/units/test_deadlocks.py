@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from holdfast.errors import DeadlockError
 from holdfast.records.database import Database
 from holdfast.runtime import Environment
-from holdfast.transactions.base import Commit, LockedTransaction, Outcome, Record, ScanPage
+from holdfast.transactions.base import Commit, LockingTransaction, Outcome, Record, ScanPage
 from holdfast.transactions.memory import MemoryBackend
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import begin_job
@@ -31,8 +31,8 @@ class _Deadlocks(MemoryBackend):
         self._number = number
 
     @contextmanager
-    def begin_locked_transaction(self) -> Iterator[LockedTransaction]:
-        with super().begin_locked_transaction() as inner:
+    def begin_locking_transaction(self) -> Iterator[LockingTransaction]:
+        with super().begin_locking_transaction() as inner:
             yield _Locked(self, inner)
 
     def reads(self, *, exclusive: bool) -> None:
@@ -42,7 +42,7 @@ class _Deadlocks(MemoryBackend):
 
 
 class _Locked:
-    def __init__(self, db: _Deadlocks, inner: LockedTransaction) -> None:
+    def __init__(self, db: _Deadlocks, inner: LockingTransaction) -> None:
         self._db = db
         self._inner = inner
 

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.errors import InvalidRequestError, UnavailableError
 from holdfast.records.row_keys import Row
-from holdfast.transactions.base import LockedTransaction, Record, ScanPage
+from holdfast.transactions.base import LockingTransaction, Record, ScanPage
 from holdfast.units.unit import SERVER, UnitSettings
 from tests.units_world import Shaky, UnitWorld, replayed, units
 
@@ -35,8 +35,8 @@ class _OneConnection(Shaky):
             raise UnavailableError("all connections to the database are busy")
 
     @contextmanager
-    def begin_locked_transaction(self) -> Iterator[LockedTransaction]:
-        with super().begin_locked_transaction() as transaction:
+    def begin_locking_transaction(self) -> Iterator[LockingTransaction]:
+        with super().begin_locking_transaction() as transaction:
             self.is_busy = True
             try:
                 yield transaction

@@ -314,7 +314,7 @@ def _judge_read_paths(
 
 
 # --- a step -----------------------------------------------------------------------------------------------------------
-def describe_success_regression(before: View, after: View) -> str:
+def describe_success_file_regression(before: View, after: View) -> str:
     """Describe how a step deletes ``_SUCCESS`` or makes it report an earlier decision; empty if neither."""
     was, now = (decision_number_in_success(cast("StoreSnapshot", view.states[DESTINATION])) for view in (before, after))
     if was is None or (now is not None and now >= was):

@@ -15,7 +15,7 @@ from holdfast_checker.committers.ledger import ledger_of_store
 from holdfast_checker.committers.log_judge import (
     commit_requests_by_job,
     decision_number_in_success,
-    describe_success_regression,
+    describe_success_file_regression,
     files_after_decisions,
     judge_destination_against_log,
     judge_final_files,
@@ -38,7 +38,7 @@ from holdfast_checker.simulated.memory import StoreSnapshot
 
 
 @dataclass(frozen=True, slots=True)
-class ShownAttempt:
+class VisibleAttempt:
     """The attempt whose files are regarded as the visible output of a task.
 
     Attributes:
@@ -61,7 +61,7 @@ def files_of_main_job(found: Mapping[str, FileOrigin]) -> dict[str, FileOrigin]:
     return {path: origin for path, origin in found.items() if origin.job == "main" or origin.damaged}
 
 
-def visible_attempts(cluster: ClusterState, visible: Mapping[str, FileOrigin], files: int) -> list[ShownAttempt]:
+def visible_attempts(cluster: ClusterState, visible: Mapping[str, FileOrigin], files: int) -> list[VisibleAttempt]:
     """Find, for each task, an attempt whose files are all visible: the one that the driver accepted if possible."""
     files_there = files_of_main_job(visible)
     there = files_there.values()
@@ -76,7 +76,7 @@ def visible_attempts(cluster: ClusterState, visible: Mapping[str, FileOrigin], f
         attempt = whole[0] if whole else None
         mine = files_of_attempt("main", task, order[0] if attempt is None else attempt, files)
         strange = (of_task - mine) | (of_task & odd)
-        found.append(ShownAttempt(task, None if accepted is None else first, attempt, mine - of_task, strange))
+        found.append(VisibleAttempt(task, None if accepted is None else first, attempt, mine - of_task, strange))
     return found
 
 
@@ -409,7 +409,7 @@ def _judge_agreement_with_log(sandbox: StoreSandbox, before: View, after: View, 
     if not sandbox.keeps_log:
         return None
     if before.states[DESTINATION] is not after.states[DESTINATION]:
-        words = judge_destination_against_log(sandbox, after) or describe_success_regression(before, after)
+        words = judge_destination_against_log(sandbox, after) or describe_success_file_regression(before, after)
         if words:
             return words
     return next((words for told in new_outcomes(before, after) if (words := judge_outcome(sandbox, after, told))), None)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from holdfast.errors import DeadlockError
-from holdfast.transactions.base import Commit, LockedTransaction, Outcome, Record, ScanPage
+from holdfast.transactions.base import Commit, LockingTransaction, Outcome, Record, ScanPage
 from holdfast_checker.kernel.calls import Access, Alternative, Call, Footprint, Reply
 from holdfast_checker.kernel.world import Port
 from holdfast_checker.simulated.database import (
@@ -254,7 +254,7 @@ class LockingDatabase(SimulatedDatabase):
     """A process's handle on a `LockableDatabase`."""
 
     @contextmanager
-    def begin_locked_transaction(self) -> Iterator[LockedTransaction]:
+    def begin_locking_transaction(self) -> Iterator[LockingTransaction]:
         transaction = SimulatedLockedTransaction(self._port, self.as_value)
         try:
             yield transaction

@@ -21,7 +21,7 @@ from holdfast.commit.destination import start_truncating_job
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord
 from holdfast.commit.sinks import UploadSink
 from holdfast.commit.success_file import has_job_succeeded, write_success_report
-from holdfast.commit.task import AttemptContext, complete_upload, make_task_report, open_upload, sum_reported_totals
+from holdfast.commit.task import AttemptContext, complete_upload, make_totals_commit, open_upload, sum_reported_totals
 from holdfast.errors import ConflictError
 from holdfast.guarantees import ANOTHER_ENDS, EMPTIED, NO_RECORD, UNDONE_BY_HAND, UNKNOWN, no, yes
 
@@ -85,7 +85,7 @@ DIRECT = Committer(
     commit=commit_job,
     abort=abort_job,
     open_file=open_uploaded_file,
-    commit_task=lambda scope, files: make_task_report(scope.owner, files),  # the files are at their final paths
+    commit_task=lambda scope, files: make_totals_commit(scope.owner, files),  # the files are at their final paths
     leaves_records=False,
     abort_task=leave_attempt_to_cleanup,
 )

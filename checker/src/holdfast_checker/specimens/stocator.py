@@ -26,7 +26,7 @@ from holdfast.commit.ids import AttemptId, FileOwner, JobId
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
 from holdfast.commit.sinks import UploadSink
 from holdfast.commit.success_file import has_job_succeeded, write_success_report
-from holdfast.commit.task import AttemptContext, make_task_report, sum_reported_totals
+from holdfast.commit.task import AttemptContext, make_totals_commit, sum_reported_totals
 from holdfast.errors import HoldfastError
 from holdfast.guarantees import EMPTIED, NO_RECORD, STILL_WRITING, TWO_DRIVERS, UNKNOWN, no, yes
 from holdfast.stores.base import iter_uploads, multipart
@@ -128,7 +128,7 @@ def open_file(scope: AttemptContext, path: str) -> UploadSink:
 
 def commit_task(scope: AttemptContext, files: tuple[FileEntry, ...]) -> TaskCommit:
     """Return the attempt's commit message, and do nothing else: the files are already at their final paths."""
-    return make_task_report(scope.owner, files)
+    return make_totals_commit(scope.owner, files)
 
 
 def abort_task(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:

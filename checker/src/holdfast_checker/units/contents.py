@@ -9,7 +9,7 @@ from typing import cast
 
 from holdfast.records.batches import read_records
 from holdfast.records.cells import decode_rows, rows_range
-from holdfast.records.keys import cell_key, cells_range, dropped_marks_range, dropped_table_id_in_key
+from holdfast.records.keys import cell_key, cells_range, dropped_marks_range, parse_dropped_mark_key
 from holdfast.records.tables import Table, list_tables
 from holdfast.records.values import Value
 from holdfast.transactions.base import Record
@@ -107,7 +107,7 @@ class DecodedUnitsState:
     @cached_property
     def stray_cells(self) -> tuple[bytes, ...]:
         """The keys of orphaned cells: they belong to no table, not even to one whose deletion is pending."""
-        dropped = [dropped_table_id_in_key(key) for key in self.records.keys if _is_within(key, dropped_marks_range())]
+        dropped = [parse_dropped_mark_key(key) for key in self.records.keys if _is_within(key, dropped_marks_range())]
         ranges = [cells_range(one) for one in (*(table.id for table in list_tables(self._copy)), *dropped)]
         cells = (
             key for key in self.records.keys if _is_within(key, (cells_range(0)[0][:2], cells_range(2**64 - 1)[1]))

@@ -34,7 +34,7 @@ class LocalPlace:
     def __init__(self, ids: Ids) -> None:
         self._ids = ids
 
-    def url(self, path: str) -> str:
+    def location(self, path: str) -> str:
         """Return the path itself, for messages."""
         return path
 

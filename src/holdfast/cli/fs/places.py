@@ -100,7 +100,7 @@ class NamespacePlace:
         self._namespace = namespace
         self._base = base
 
-    def url(self, path: str) -> str:
+    def location(self, path: str) -> str:
         """Return the URL of a path, for messages."""
         return self._base + path
 
@@ -131,7 +131,7 @@ class NamespacePlace:
         """Yield all files and directories below a directory; call `failed` for each that cannot be read."""
         start = len(path.rstrip("/")) + 1
         for _, status in walk_tree(
-            self._namespace, path, failed=lambda directory, error: failed(self.url(directory), error)
+            self._namespace, path, failed=lambda directory, error: failed(self.location(directory), error)
         ):
             yield _namespace_entry(status, status.path[start:])
 
@@ -245,7 +245,7 @@ class StorePlace:
         self._root = ctx.url[: len(ctx.url) - len(self.path)].rstrip("/") if self.path else ctx.url.rstrip("/")
         self._ctx = ctx.at(StoreRoot(store=ctx.store, prefix="", url=self._root))
 
-    def url(self, path: str) -> str:
+    def location(self, path: str) -> str:
         """See `NamespacePlace`."""
         return f"{self._root}/{path}"
 
@@ -288,7 +288,7 @@ class StorePlace:
                     yield FileOrDirectory(info.key, is_directory=True, relative=relative)
             elif relative.endswith("/"):
                 error = InvalidRequestError("the key ends in a slash and is not a directory: rename it", key=info.key)
-                failed(self.url(info.key), error)
+                failed(self.location(info.key), error)
             else:
                 yield _object_entry(info, relative)
 

@@ -29,9 +29,9 @@ class CopySource:
     entry: FileOrDirectory
 
     @property
-    def url(self) -> str:
+    def location(self) -> str:
         """The URL or local path of the source, for messages."""
-        return self.place.url(self.entry.path)
+        return self.place.location(self.entry.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +49,9 @@ class CopyTarget:
     overwrite: bool
 
     @property
-    def url(self) -> str:
+    def location(self) -> str:
         """The URL or local path of the target, for messages."""
-        return self.place.url(self.path)
+        return self.place.location(self.path)
 
 
 @dataclass(slots=True)
@@ -101,7 +101,7 @@ def make_copy_plan(sources: Sequence[CopySource], target: CopyTarget, problems: 
         number = format_count(len(plan.existing), "file exists", "files exist")
         raise DestinationExistsError(
             f"{number} already, and nothing was copied: replace with --overwrite, or choose another target",
-            first=target.place.url(plan.existing[0]),
+            first=target.place.location(plan.existing[0]),
         )
     return plan
 
@@ -118,14 +118,14 @@ def _assign_copy_paths(sources: Sequence[CopySource], target: CopyTarget) -> lis
     for source in sources:
         name = source.place.name(source.entry.path)
         if is_into and not name and not source.entry.is_directory:
-            raise InvalidRequestError("the copy needs a name: add one to the target", target=target.url)
+            raise InvalidRequestError("the copy needs a name: add one to the target", target=target.location)
         top = target.place.join(target.path, name) if is_into and name else target.path
         _refuse_copy_to_itself(source, target, top)
-        if name and named.setdefault(top, source.url) != source.url:
+        if name and named.setdefault(top, source.location) != source.location:
             raise InvalidRequestError(
                 "two sources have the same name: copy them to different directories",
                 first=named[top],
-                second=source.url,
+                second=source.location,
             )
         tops.append((source, top))
     return tops
@@ -144,14 +144,16 @@ def _is_target_directory(sources: Sequence[CopySource], target: CopyTarget) -> b
         _require_parent(target)
         return True
     if found is not None and not found.is_directory and found.size is None:
-        raise InvalidRequestError("the target is neither a file nor a directory: choose another", target=target.url)
+        raise InvalidRequestError(
+            "the target is neither a file nor a directory: choose another", target=target.location
+        )
     if len(sources) > 1:
         what = "is a file" if found is not None else "does not exist"
         raise InvalidRequestError(
-            f"several sources need a directory to go into, and the target {what}: make one", target=target.url
+            f"several sources need a directory to go into, and the target {what}: make one", target=target.location
         )
     if found is not None and target.in_directory:
-        raise InvalidRequestError("the target ends in a slash, and is a file: remove the slash", target=target.url)
+        raise InvalidRequestError("the target ends in a slash, and is a file: remove the slash", target=target.location)
     if found is None:
         _require_parent(target)
     return False
@@ -161,16 +163,17 @@ def _require_parent(target: CopyTarget) -> None:
     if target.place.has_directories:
         parent = target.place.find(target.place.parent(target.path))
         if parent is None:
-            raise PathNotFoundError("the directory of the target does not exist: make it", target=target.url)
+            raise PathNotFoundError("the directory of the target does not exist: make it", target=target.location)
         if not parent.is_directory:
             raise ParentNotDirectoryError(
-                "a file stands where the directory of the target would be: choose another target", target=target.url
+                "a file stands where the directory of the target would be: choose another target",
+                target=target.location,
             )
 
 
 def _refuse_copy_to_itself(source: CopySource, target: CopyTarget, top: str) -> None:
     """Refuse to copy a file onto itself, or a directory into itself."""
-    one, other = source.url.rstrip("/"), target.place.url(top).rstrip("/")
+    one, other = source.location.rstrip("/"), target.place.location(top).rstrip("/")
     if one == other:
         raise InvalidRequestError("source and target are the same: choose another target", target=other)
     if source.entry.is_directory and other.startswith(f"{one}/"):
@@ -187,15 +190,15 @@ def _refuse_file_directory_clash(
         kinds = ("file", "directory") if found.is_directory else ("directory", "file")
         raise InvalidRequestError(
             f"the source is a {kinds[0]}, and a {kinds[1]} has its name at the target: choose another target",
-            source=source.url,
-            target=target.place.url(top),
+            source=source.location,
+            target=target.place.location(top),
         )
 
 
 def _add_copy(plan: CopyPlan, source: CopySource, target: CopyTarget, path: str, *, is_there: bool) -> None:
     other = plan.copies.setdefault(path, source)
     if other is not source:
-        raise InvalidRequestError("another source has this path", first=other.url, second=source.url)
+        raise InvalidRequestError("another source has this path", first=other.location, second=source.location)
     if is_there:
         plan.existing.append(path)
 
@@ -246,5 +249,5 @@ def _add_tree(
             else:
                 seen.add(entry.relative)
         except HoldfastError as error:
-            problems.add(one.url, error)
+            problems.add(one.location, error)
     plan.empty += len(seen - made)

@@ -64,7 +64,7 @@ def _is_in_namespace(word: str, side: Side) -> bool:
 def _find_source_entry(place: Place, path: str) -> FileOrDirectory:
     entry = place.find(path)
     if entry is None:
-        raise PathNotFoundError("the source does not exist: check it", path=place.url(path))
+        raise PathNotFoundError("the source does not exist: check it", path=place.location(path))
     return entry
 
 
@@ -112,7 +112,7 @@ def transfer_files(plan: CopyPlan, target: CopyTarget, problems: PathErrors, out
                 if error is None:
                     continue
                 try:
-                    problems.add(source.url, error)
+                    problems.add(source.location, error)
                 except HoldfastError:
                     stop.asked = True  # it ends the copy: let the files in hand be given up
                     raise
@@ -139,7 +139,7 @@ def _make_directories(plan: CopyPlan, target: CopyTarget, problems: PathErrors, 
                 target.place.make_directory(directory)
                 continue
             except HoldfastError as error:
-                problems.add(target.place.url(directory), error)
+                problems.add(target.place.location(directory), error)
                 missing.append(directory)
         del plan.directories[directory]
     files = [path for path in plan.copies if is_left_out(path)]
@@ -153,7 +153,7 @@ def _report_transfer(plan: CopyPlan, target: CopyTarget, problems: PathErrors, o
     made = len(plan.directories)
     out.document(
         {
-            "target": target.url,
+            "target": target.location,
             "files": done.files,
             "directories": made,
             "bytes": done.size_bytes,
@@ -162,7 +162,9 @@ def _report_transfer(plan: CopyPlan, target: CopyTarget, problems: PathErrors, o
     )
     directories = f" and {format_count(made, 'directory', 'directories')}" if made else ""
     amount = size_text(done.size_bytes)
-    out.say(f"copied {format_count(done.files, 'file')}{directories}, {amount}, to {escape_to_one_line(target.url)}")
+    out.say(
+        f"copied {format_count(done.files, 'file')}{directories}, {amount}, to {escape_to_one_line(target.location)}"
+    )
     if plan.empty:
         left_out = format_count(plan.empty, "empty directory", "empty directories")
         out.note(f"left out: {left_out}, which the store of the target cannot have")

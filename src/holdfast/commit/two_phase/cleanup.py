@@ -128,7 +128,7 @@ def clean_up_ended_jobs(
                 keys.add(info.key)
                 folder.note(info)
             if decided is not None and job == decided.job:
-                folder.manifests = _uncommitted_manifests(ctx, decided, folder.manifests)
+                folder.manifests = _leftover_manifests(ctx, decided, folder.manifests)
             left.manifests.update(folder.manifests)
             left.intents.update(folder.intents)
     left.unreported = unreported_intents(left.intents, keys.union(reported))
@@ -142,7 +142,7 @@ def clean_up_ended_jobs(
     return aborted, len({key[len(prefix) :].partition("/")[0] for key in deleted})
 
 
-def _uncommitted_manifests(ctx: CommitContext, entry: LogEntry, manifests: dict[str, float]) -> dict[str, float]:
+def _leftover_manifests(ctx: CommitContext, entry: LogEntry, manifests: dict[str, float]) -> dict[str, float]:
     """Return the manifests that the decision does not name."""
     if entry.manifests is None:
         return manifests

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext, Measure
 from holdfast.commit.destination import is_job_to_be_skipped, make_durable_and_search_again
-from holdfast.commit.nested_destinations import destination_has_no_commit, refuse_nested_destination
+from holdfast.commit.nested_destinations import is_first_commit, refuse_nested_destination
 from holdfast.commit.records import JobRecord, JobReport, Kind, SaveMode, Totals
 from holdfast.commit.two_phase.decision_log import (
     append_entry,
@@ -211,7 +211,7 @@ def _append_commit(measure: Measure, job: JobRecord, prepared: PreparedOutput, v
     ctx = measure.ctx
     draft = _draft_entry(ctx, job, prepared)
     files = plan_files(ctx, job, prepared) if find_job_publication(job).at_once else None
-    refuse_nested_destination(ctx, first=destination_has_no_commit(ctx, view), deciding=True)
+    refuse_nested_destination(ctx, first=is_first_commit(ctx, view), deciding=True)
     _refuse_expired_uploads(ctx, job, prepared)
     for attempt in range(ctx.settings.conflict_attempts):
         stuck = roll_forward_earlier_jobs(ctx, view)

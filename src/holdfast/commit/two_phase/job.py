@@ -21,7 +21,7 @@ from holdfast.commit.destination import (
     refuse_taken_paths,
 )
 from holdfast.commit.ids import new_job_id
-from holdfast.commit.nested_destinations import destination_has_no_commit, refuse_nested_destination
+from holdfast.commit.nested_destinations import is_first_commit, refuse_nested_destination
 from holdfast.commit.records import JobOutcome, JobRecord, Kind, SaveMode
 from holdfast.commit.two_phase.cleanup import clean_up_ended_job, log_refused_cleanup
 from holdfast.commit.two_phase.decision import JobDecision, decide_job, is_already_committed, reread_log_after_conflict
@@ -89,7 +89,7 @@ def prepare_new_job(
     view = view or read_log(ctx)
     refuse_file_destination(ctx)
     refuse_taken_paths(ctx, [layout.SUCCESS, layout.log_entry_path(view.head + 1)])
-    refuse_nested_destination(ctx, first=destination_has_no_commit(ctx, view))
+    refuse_nested_destination(ctx, first=is_first_commit(ctx, view))
     if is_job_to_be_skipped(ctx, mode):
         return None
     return JobRecord(

@@ -124,7 +124,7 @@ def _parts_left_out(parts: Mapping[int, Extent], extents: Collection[Extent]) ->
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveObject(FileOperation):
+class DeleteObjectFile(FileOperation):
     """Delete the file of an object; do nothing if it does not exist, or has another etag than a given one. The result
     is whether it was deleted.
 

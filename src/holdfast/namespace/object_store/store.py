@@ -36,8 +36,8 @@ from holdfast.namespace.object_store.objects import (
     CheckUploadVisibility,
     CheckWritablePaths,
     CreateObject,
+    DeleteObjectFile,
     RemoveEmptyDirectory,
-    RemoveObject,
     RequireEmptyDirectory,
     RequireObject,
 )
@@ -458,7 +458,7 @@ class ChangeSet:
             elif isinstance(one, Require):
                 yield RequireObject(path_of_key(one.key), one.etag)
         yield from (
-            RemoveObject(path_of_key(one.key), one.etag, self.emptied)
+            DeleteObjectFile(path_of_key(one.key), one.etag, self.emptied)
             for one in self.changes
             if isinstance(one, Delete)
         )

@@ -21,7 +21,7 @@ from holdfast.namespace.errors import (
     UncountedTreeError,
 )
 from holdfast.namespace.inode import DIRECTORY_MODE, Inode
-from holdfast.namespace.keys import children_range, directory_location_key, inode_key, lease_key
+from holdfast.namespace.keys import children_range, inode_key, lease_key, rename_record_key
 from holdfast.namespace.operation import Changes, OperationContext, charge_quotas
 from holdfast.namespace.operations.base import (
     SinglePathOperation,
@@ -215,7 +215,7 @@ class Rename:
             changes.inserts[target.target_key] = moved
         trail = list_ancestor_directories(target, len(target.path.names) - 1)
         if moved.is_directory:
-            changes.values[directory_location_key(moved.id)] = encode_trail((*trail, (moved.id, target.path.names[-1])))
+            changes.values[rename_record_key(moved.id)] = encode_trail((*trail, (moved.id, target.path.names[-1])))
         elif moved.writer:
             lease = Lease.decode(lease_key(moved.id), view.value(lease_key(moved.id)) or b"")
             changes.values[lease_key(moved.id)] = replace(lease, key=target.target_key, trail=trail).encode()

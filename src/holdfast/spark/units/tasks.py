@@ -58,7 +58,7 @@ class UnitsTask:
         with errors_without_traceback():
             assert self.job_input is not None, "a job of rows has an input"
             units = _group_pairs_by_key(pairs) if self.is_reduce else ((Unit.of(key, value), 1) for key, value in pairs)
-            with self._open_execution() as (execution, backend):
+            with self._open_database() as (execution, backend):
                 task = ShardTask(execution, backend, self.job, shard, run=self.run)
                 task.run(iter_verified_units(units, self.job_input.tasks[shard]))
             yield shard, b""
@@ -67,12 +67,12 @@ class UnitsTask:
         """Run units from the work list, until none is left; yield the worker's number and ``b""``."""
         with errors_without_traceback():
             assert self.emit_to is not None, "a worker has a work list"
-            with self._open_execution() as (execution, backend):
+            with self._open_database() as (execution, backend):
                 WorkTask(execution, backend, self.job, slot, self.emit_to, run=self.run).run()
             yield slot, b""
 
     @contextmanager
-    def _open_execution(self) -> Iterator[tuple[UnitExecution, Backend]]:
+    def _open_database(self) -> Iterator[tuple[UnitExecution, Backend]]:
         """Open the database; yield what runs units, and the database.
 
         Waits for it: Spark gives a task only a few attempts, which are over in a second.

@@ -188,7 +188,7 @@ class MysqlBackend(Backend):
 
     # --- pessimistic transactions -------------------------------------------------------------------------------------
     @contextmanager
-    def begin_locked_transaction(self) -> Iterator[LockedMysql]:
+    def begin_locking_transaction(self) -> Iterator[LockedMysql]:
         """Begin a transaction that locks what it reads. It is rolled back unless `apply` was called."""
         with self._begin_transaction(self._begin_locking) as session:
             yield LockedMysql(self, session)

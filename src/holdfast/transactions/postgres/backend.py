@@ -272,7 +272,7 @@ class PostgresBackend(Backend):
             )
 
     @contextmanager
-    def begin_locked_transaction(self) -> Iterator[_LockedPostgres]:
+    def begin_locking_transaction(self) -> Iterator[_LockedPostgres]:
         """Begin a transaction that locks what it reads. It is rolled back unless `apply` was called.
 
         Raises:

@@ -173,7 +173,7 @@ class SqliteBackend(Backend):
             ) from error
 
     @contextmanager
-    def begin_locked_transaction(self) -> Iterator[_LockedSqlite]:
+    def begin_locking_transaction(self) -> Iterator[_LockedSqlite]:
         """Begin a transaction that holds the write lock of the whole file until it ends: SQLite has no smaller lock."""
         with self._hold_write_lock() as writer:
             yield _LockedSqlite(self, writer)

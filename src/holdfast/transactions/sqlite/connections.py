@@ -27,7 +27,7 @@ _cut: set[tuple[int, int]] = set()
 """The files, as device and inode, that this process may not use, because its parent used them at the fork."""
 
 
-class _ConnectionLoan:
+class _LoanMarker:
     """A connection is lent, as long as this object exists: a forgotten walk gives it back when it is collected."""
 
     __slots__ = ("__weakref__", "pid", "thread")
@@ -66,7 +66,7 @@ class SqliteConnectionPool:
 
     def _reset(self) -> None:
         self._mutex = threading.Lock()
-        self._loans: weakref.WeakValueDictionary[int, _ConnectionLoan] = weakref.WeakValueDictionary()
+        self._loans: weakref.WeakValueDictionary[int, _LoanMarker] = weakref.WeakValueDictionary()
         self._readers: list[sqlite3.Connection] = []
         self._writers: list[sqlite3.Connection] = []  # one, unless it is in use
         self._file: tuple[int, int] | None = None
@@ -98,7 +98,7 @@ class SqliteConnectionPool:
     def _lend_connection(self, idle: Callable[[], list[sqlite3.Connection]]) -> Iterator[sqlite3.Connection]:
         if self._is_closed:
             raise UnavailableError("the database is closed: open it again", path=self._path)
-        loan = _ConnectionLoan()
+        loan = _LoanMarker()
         lent: list[sqlite3.Connection] = []
         is_good = False
         try:
@@ -119,7 +119,7 @@ class SqliteConnectionPool:
             self._end_connection_loan(loan, lent, None)  # the first call may have been interrupted
             raise
 
-    def _register_loan(self, loan: _ConnectionLoan) -> None:
+    def _register_loan(self, loan: _LoanMarker) -> None:
         """Note that a connection is lent, unless another thread forks: then wait until it has."""
         deadline_s = self._clock.elapsed_s() + _LONGEST_FORK_S
         while True:
@@ -137,7 +137,7 @@ class SqliteConnectionPool:
         return [loan.thread for one in self._loans.valuerefs() if (loan := one()) is not None]
 
     def _end_connection_loan(
-        self, loan: _ConnectionLoan, lent: list[sqlite3.Connection], home: list[sqlite3.Connection] | None
+        self, loan: _LoanMarker, lent: list[sqlite3.Connection], home: list[sqlite3.Connection] | None
     ) -> None:
         """End a loan. Keep the connection for the next caller, unless it is broken, or `close` was called meanwhile.
 
@@ -184,7 +184,7 @@ class SqliteConnectionPool:
     def close(self) -> None:
         """Close all connections; those that are lent are closed when they come back. May be called twice."""
         self._is_closed = True
-        loan = _ConnectionLoan()  # no fork while a connection is being closed
+        loan = _LoanMarker()  # no fork while a connection is being closed
         try:
             self._register_loan(loan)
             with self._mutex:

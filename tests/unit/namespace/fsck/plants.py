@@ -13,10 +13,10 @@ from holdfast.namespace.keys import (
     ROOT_KEY,
     data_key,
     deleted_key,
-    directory_location_key,
     garbage_key,
     inode_key,
     lease_key,
+    rename_record_key,
     times_key,
     upload_key,
     usage_key,
@@ -261,11 +261,11 @@ def _stray_time(site: Site) -> None:
 
 
 def _stray_place(site: Site) -> None:
-    site.put(directory_location_key(10**6), encode_trail(((10**6, b"x"),)))
+    site.put(rename_record_key(10**6), encode_trail(((10**6, b"x"),)))
 
 
 def _damaged_place(site: Site) -> None:
-    site.put(directory_location_key(site.inode(site.key("/moved/after")).id), b"[]")
+    site.put(rename_record_key(site.inode(site.key("/moved/after")).id), b"[]")
 
 
 def _damaged_upload(site: Site) -> None:

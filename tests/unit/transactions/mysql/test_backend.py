@@ -336,9 +336,9 @@ def test_settings_of_the_server_change_nothing(server: MariadbServer, options: M
                     assert len(snapshot.get_many(keys)) == len(keys)
                 page = backend.scan(b"0", b"1", 30, [b"039"])
                 assert (len(page.records), page.more, len(page.guards)) == (30, True, 1)
-                with backend.begin_locked_transaction() as transaction:
+                with backend.begin_locking_transaction() as transaction:
                     assert len(transaction.read(keys, exclusive=True)) == len(keys)
-            with backend.snapshot() as snapshot, backend.begin_locked_transaction() as transaction:
+            with backend.snapshot() as snapshot, backend.begin_locking_transaction() as transaction:
                 transaction.read(keys, exclusive=True)
                 cursor.execute("SELECT SLEEP(1.5)")
                 assert len(snapshot.get_many(keys)) == len(keys)
@@ -391,7 +391,7 @@ def test_pages_and_reads_are_snapshots(backend: MysqlBackend, options: MysqlOpti
 # --- locked -----------------------------------------------------------------------------------------------------------
 def test_read_scan_and_apply(backend: MysqlBackend) -> None:
     backend.commit(Commit(inserts={b"a": b"1", b"b": b"2", b"c": b"3"}, adds={b"n": 4}))
-    with backend.begin_locked_transaction() as transaction:
+    with backend.begin_locking_transaction() as transaction:
         found = transaction.read([b"n", b"a", b"absent"], exclusive=True)
         assert {key: (record.value, record.number) for key, record in found.items()} == {
             b"a": (b"1", 0),
@@ -406,7 +406,7 @@ def test_read_scan_and_apply(backend: MysqlBackend) -> None:
 
 
 def test_a_scan_sees_what_others_have_committed_since(backend: MysqlBackend) -> None:
-    with backend.begin_locked_transaction() as transaction:
+    with backend.begin_locking_transaction() as transaction:
         for number in range(3):
             backend.commit(Commit(inserts={b"a%d" % number: b""}))
             assert len(transaction.scan(b"a", b"b", 10).records) == number + 1
@@ -414,7 +414,7 @@ def test_a_scan_sees_what_others_have_committed_since(backend: MysqlBackend) -> 
 
 def test_a_commit_may_still_be_in_conflict(backend: MysqlBackend) -> None:
     backend.commit(Commit(inserts={b"a": b""}))
-    with backend.begin_locked_transaction() as transaction:
+    with backend.begin_locking_transaction() as transaction:
         outcome = transaction.apply(Commit(inserts={b"a": b"", b"b": b""}))
     assert outcome == Conflict((b"a",))
     assert backend.get_many([b"b"]) == {}
@@ -422,7 +422,7 @@ def test_a_commit_may_still_be_in_conflict(backend: MysqlBackend) -> None:
 
 def test_what_is_not_applied_is_released_without_effect(backend: MysqlBackend) -> None:
     backend.commit(Commit(inserts={b"a": b"1"}))
-    with suppress(KeyError), backend.begin_locked_transaction() as transaction:
+    with suppress(KeyError), backend.begin_locking_transaction() as transaction:
         transaction.read([b"a"], exclusive=True)
         raise KeyError
     assert isinstance(backend.commit(Commit(puts={b"a": b"2"})), Committed)
@@ -432,7 +432,7 @@ def test_writers_take_turns(backend: MysqlBackend) -> None:
     backend.commit(Commit(inserts={b"a": b"0"}))
 
     def increment(_: int) -> None:
-        with backend.begin_locked_transaction() as transaction:
+        with backend.begin_locking_transaction() as transaction:
             count = int(transaction.read([b"a"], exclusive=True)[b"a"].value)
             assert isinstance(transaction.apply(Commit(puts={b"a": b"%d" % (count + 1)})), Committed)
 
@@ -443,7 +443,7 @@ def test_writers_take_turns(backend: MysqlBackend) -> None:
 
 def test_readers_share(backend: MysqlBackend) -> None:
     backend.commit(Commit(inserts={b"a": b"0"}))
-    with backend.begin_locked_transaction() as one, backend.begin_locked_transaction() as other:
+    with backend.begin_locking_transaction() as one, backend.begin_locking_transaction() as other:
         assert one.read([b"a"], exclusive=False) == other.read([b"a"], exclusive=False)
 
 
@@ -457,7 +457,7 @@ def test_a_deadlock_is_a_conflict_and_ends_the_transaction(backend: MysqlBackend
         while True:
             attempt += 1
             try:
-                with backend.begin_locked_transaction() as transaction:
+                with backend.begin_locking_transaction() as transaction:
                     transaction.read([first], exclusive=True)
                     if attempt == 1:
                         both.wait(PATIENCE_S)
@@ -485,7 +485,7 @@ def test_shared_locks_that_both_want_to_raise_are_a_conflict_of_one(backend: Mys
     both = threading.Barrier(2)
 
     def work(value: bytes) -> str:
-        with backend.begin_locked_transaction() as transaction:
+        with backend.begin_locking_transaction() as transaction:
             version = transaction.read([b"a"], exclusive=False)[b"a"].version
             both.wait(PATIENCE_S)
             try:
@@ -500,15 +500,15 @@ def test_shared_locks_that_both_want_to_raise_are_a_conflict_of_one(backend: Mys
 def test_a_lock_is_waited_for_with_a_bound(options: MysqlOptions, opened: Open) -> None:
     backend = opened(dataclasses.replace(options, timeout_s=1.0))
     backend.commit(Commit(inserts={b"a": b"0"}))
-    with backend.begin_locked_transaction() as holder:
+    with backend.begin_locking_transaction() as holder:
         holder.read([b"a"], exclusive=True)
         with pytest.raises(UnavailableError, match="other transactions hold the records for too long"):
-            with backend.begin_locked_transaction() as other:
+            with backend.begin_locking_transaction() as other:
                 other.read([b"a"], exclusive=True)
 
 
 def test_only_one_apply(backend: MysqlBackend) -> None:
-    with backend.begin_locked_transaction() as transaction:
+    with backend.begin_locking_transaction() as transaction:
         with pytest.raises(InvalidRequestError, match="writes one key twice"):
             transaction.apply(Commit(puts={b"a": b""}, inserts={b"a": b""}))
         assert isinstance(transaction.apply(Commit(inserts={b"a": b""})), Committed)
@@ -524,7 +524,7 @@ def test_a_lost_commit_is_settled(
     with LossyTcpProxy(server.port) as proxy:
         backend = opened(dataclasses.replace(options, port=proxy.port))
         proxy.interfere_once(lambda request: request.endswith(b";COMMIT"), fault)
-        with backend.begin_locked_transaction() as transaction:
+        with backend.begin_locking_transaction() as transaction:
             assert transaction.read([b"n"], exclusive=True) == {}
             if fault is Fault.LOSE_REPLY:
                 assert isinstance(transaction.apply(Commit(reads={b"n": ABSENT}, adds={b"n": 1})), Committed)
@@ -536,6 +536,6 @@ def test_a_lost_commit_is_settled(
         proxy.interfere_once(lambda request: b"SELECT" in request, fault)
         with (
             pytest.raises(UnavailableError, match="cannot be reached"),
-            backend.begin_locked_transaction() as transaction,
+            backend.begin_locking_transaction() as transaction,
         ):
             transaction.read([b"n"], exclusive=True)

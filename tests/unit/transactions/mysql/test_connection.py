@@ -160,7 +160,7 @@ def test_a_server_that_is_not_there(options: MysqlOptions, opened: Open) -> None
         backend.commit(Commit(puts={b"a": b""}))
     with (
         pytest.raises(UnavailableError, match="the database server cannot be reached"),
-        backend.begin_locked_transaction(),
+        backend.begin_locking_transaction(),
     ):
         pass
 
@@ -390,7 +390,7 @@ def test_calls_survive_a_restart_of_the_server(server: MariadbServer, options: M
             cursor.execute(f"KILL {thread}")
     assert backend.get_many([b"a"]) == {}
     assert isinstance(backend.commit(Commit(puts={b"a": b""})), Committed)
-    with backend.begin_locked_transaction() as transaction:
+    with backend.begin_locking_transaction() as transaction:
         assert transaction.read([b"a"], exclusive=True).keys() == {b"a"}
 
 

@@ -171,12 +171,12 @@ def test_the_lost_reply_of_a_locked_transaction(
         return True
 
     def transact() -> Outcome:
-        with lossy.begin_locked_transaction() as transaction:
+        with lossy.begin_locking_transaction() as transaction:
             transaction.read([b"first"], exclusive=True)
             proxy.interfere_once(choose, fault)
             return transaction.apply(Commit(adds={b"n": 1}, puts={_MARK: b""}))
 
-    with lossy.begin_locked_transaction() as transaction:  # prepares the statements
+    with lossy.begin_locking_transaction() as transaction:  # prepares the statements
         transaction.apply(Commit(adds={b"m": 1}))
     if not comes_back:
         with pytest.raises(OutcomeUnknownError, match="read before repeating"):
@@ -194,7 +194,7 @@ def test_an_error_of_the_caller_leaves_a_block_unchanged(address: PostgresAddres
     """What a caller does elsewhere, while it holds a snapshot or locks, is not this transaction's."""
     backend = PostgresBackend(address, Environment())
     try:
-        for block in (backend.snapshot, backend.begin_locked_transaction):
+        for block in (backend.snapshot, backend.begin_locking_transaction):
             with pytest.raises(OutcomeUnknownError, match="elsewhere"), block():
                 raise OutcomeUnknownError("elsewhere")
         assert isinstance(backend.commit(Commit(puts={b"a": b""})), Committed)

@@ -94,7 +94,7 @@ def test_a_higher_isolation_level_lets_no_phantom_in(address: PostgresAddress, l
     with _opened(address) as backend, ThreadPoolExecutor(2) as threads:
         backend.commit(Commit(puts={b"g": b"", b"z": b""}))
         guard = backend.get_many([b"g"])[b"g"].version
-        with backend.begin_locked_transaction() as blocker:
+        with backend.begin_locking_transaction() as blocker:
             blocker.read([b"z"], exclusive=True)
             insert = Commit(reads={b"g": guard, b"x": ABSENT}, inserts={b"r/new": b""}, puts={b"z": b""})
             inserting = threads.submit(backend.commit, insert)
@@ -136,7 +136,7 @@ def test_a_transaction_that_did_nothing_for_too_long(address: PostgresAddress, m
     assert bounds != connection_module._BOUNDS
     monkeypatch.setattr(connection_module, "_BOUNDS", bounds)
     with _opened(address) as backend:
-        with backend.begin_locked_transaction() as one:
+        with backend.begin_locking_transaction() as one:
             one.read([b"a"], exclusive=True)
             wait_until(lambda: _open_transactions(address) == 0, "the server ends the transaction")
             with pytest.raises(UnavailableError, match="did nothing for too long: repeat it"):
@@ -156,7 +156,7 @@ def test_a_limit_of_the_server_for_whole_transactions_does_not_count(address: Po
     _set(address, "transaction_timeout = '50ms'")
     with _opened(address) as backend:
         backend.commit(Commit(puts={b"a": b"1"}))
-        with backend.snapshot() as snapshot, backend.begin_locked_transaction() as one, connect(address) as other:
+        with backend.snapshot() as snapshot, backend.begin_locking_transaction() as one, connect(address) as other:
             one.read([b"a"], exclusive=True)
             other.execute("SELECT pg_sleep(0.1)")
             assert snapshot.get_many([b"a"])[b"a"].value == b"1"
@@ -190,7 +190,7 @@ def test_transactions_begin_on_new_connections_after_a_restart(address: Postgres
     """A server that ends all connections is not noticed before they are used."""
     with _opened(address) as backend:
         backend.commit(Commit(puts={b"a": b"1"}))
-        for begin in (backend.snapshot, backend.begin_locked_transaction):
+        for begin in (backend.snapshot, backend.begin_locking_transaction):
             with ExitStack() as others:
                 for _ in range(3):
                     others.enter_context(backend.snapshot())

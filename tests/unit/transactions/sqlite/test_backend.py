@@ -142,7 +142,7 @@ def test_after_the_file_was_removed(path: str, comes_back: bool) -> None:
 
 
 def _commit_under_locks(backend: SqliteBackend) -> object:
-    with backend.begin_locked_transaction() as transaction:
+    with backend.begin_locking_transaction() as transaction:
         return transaction.apply(_COMMIT)
 
 

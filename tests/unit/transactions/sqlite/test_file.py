@@ -279,7 +279,7 @@ def test_an_error_without_a_code_is_known_by_its_message(message: str, kind: typ
 
 def test_an_error_in_a_pessimistic_transaction_rolls_it_back(path: str) -> None:
     backend = _backend(path)
-    with pytest.raises(ZeroDivisionError), backend.begin_locked_transaction() as transaction:
+    with pytest.raises(ZeroDivisionError), backend.begin_locking_transaction() as transaction:
         assert 1 // len(transaction.read([b"a"], exclusive=True))
     assert isinstance(backend.commit(Commit(puts={b"a": b"1"})), Committed)
     backend.close()

@@ -47,7 +47,7 @@ def _use(backend: Backend) -> None:
     assert backend.get_many([b"n"])[b"n"].number > 0
     with backend.snapshot() as snapshot:
         snapshot.scan(b"a", b"z", 5)
-    with backend.begin_locked_transaction() as transaction:
+    with backend.begin_locking_transaction() as transaction:
         transaction.read([b"n"], exclusive=True)
         transaction.apply(Commit(adds={b"n": 1}))
 

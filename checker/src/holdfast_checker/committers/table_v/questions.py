@@ -237,7 +237,7 @@ def _judge_view_after_abort(
     doing: AttemptState, sandbox: StoreSandbox, before: View, after: View, actor: str
 ) -> str | None:
     """Ask whether an aborted attempt leaves nothing visible."""
-    if observed_state_of(after).lost[0][0] is not doing or not _permits_second_commit(before, after):
+    if observed_state_of(after).lost[0][0] is not doing or not _starts_second_commit(before, after):
         return None
     there = [origin for origin in files_of_main_job(visible_files(after)).values() if origin.attempt == 0]
     return f"attempt 0 was aborted, and readers see {format_origins(there)}" if there else None
@@ -255,13 +255,13 @@ def _judge_end_after_task_abort(doing: AttemptState, sandbox: StoreSandbox, view
 
 def _judge_uploads_after_task_abort(sandbox: StoreSandbox, before: View, after: View, actor: str) -> str | None:
     """Ask whether an attempt has no pending upload right after its abort."""
-    if observed_state_of(after).lost[0][0] is not AttemptState.RUNNING or not _permits_second_commit(before, after):
+    if observed_state_of(after).lost[0][0] is not AttemptState.RUNNING or not _starts_second_commit(before, after):
         return None
     left = [key for key, upload in _pending_uploads(after) if upload.startswith(FIRST_ATTEMPT)]
     return f"attempt 0 was aborted, attempt 1 has written, and the upload {left[0]} is pending" if left else None
 
 
-def _permits_second_commit(before: View, after: View) -> bool:
+def _starts_second_commit(before: View, after: View) -> bool:
     """Check whether the second attempt gets permission to commit in this step."""
     old, new = observed_state_of(before).attempts[0][1], observed_state_of(after).attempts[0][1]
     return old is AttemptState.RUNNING and new is AttemptState.COMMITTING

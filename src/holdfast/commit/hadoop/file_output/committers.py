@@ -59,7 +59,7 @@ from holdfast.commit.ids import FileOwner, JobId, is_job_id, job_in_file_name
 from holdfast.commit.leftovers import Leftover, RecoveryAction
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
 from holdfast.commit.success_file import FILENAME_LIMIT, has_job_succeeded, write_success_report
-from holdfast.commit.task import AttemptContext, make_task_report, sum_reported_totals
+from holdfast.commit.task import AttemptContext, make_totals_commit, sum_reported_totals
 from holdfast.errors import ConflictError, NotFoundError
 from holdfast.guarantees import GuaranteeAnswer, no, yes
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
@@ -275,7 +275,7 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
 def commit_v1_task(scope: AttemptContext, files: tuple[FileEntry, ...]) -> TaskCommit:
     """Commit a task attempt of v1: rename its directory to the task's, and return its report."""
     rename_attempt_to_task_dir(scope.ctx, scope.job, scope.owner, len(files))
-    return make_task_report(scope.owner, files)
+    return make_totals_commit(scope.owner, files)
 
 
 def commit_v2_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOutcome:
@@ -303,7 +303,7 @@ def commit_v2_task(scope: AttemptContext, files: tuple[FileEntry, ...]) -> TaskC
     if needs_task_commit(scope.ctx, scope.job, scope.owner, len(files)):
         with scope.measure.stage("task_stage_rename_files"):
             merge_paths_v2(scope.ctx, attempt_dir(scope.job, scope.owner))
-    return make_task_report(scope.owner, files)
+    return make_totals_commit(scope.owner, files)
 
 
 _V1_GUARANTEES: Mapping[str, GuaranteeAnswer] = {

@@ -22,7 +22,7 @@ from holdfast.commit.hadoop.manifest.format import (
 from holdfast.commit.ids import FileOwner, make_hadoop_attempt_id, make_hadoop_task_id
 from holdfast.commit.records import FileEntry, JobRecord, TaskCommit
 from holdfast.commit.sinks import RenameSink
-from holdfast.commit.task import AttemptContext, ensure_file_moved, make_task_report
+from holdfast.commit.task import AttemptContext, ensure_file_moved, make_totals_commit
 from holdfast.errors import ConflictError, NotFoundError
 from holdfast.stores.base import as_renaming
 
@@ -62,7 +62,7 @@ def commit_task(scope: AttemptContext, files: tuple[FileEntry, ...]) -> TaskComm
     )
     with scope.measure.stage("task_stage_save_task_manifest"):
         _save_manifest(scope, manifest)
-    return make_task_report(owner, files)
+    return make_totals_commit(owner, files)
 
 
 def _scan_attempt_directory(

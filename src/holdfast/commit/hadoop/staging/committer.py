@@ -67,7 +67,7 @@ from holdfast.commit.leftovers import Leftover, RecoveryAction
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
 from holdfast.commit.sinks import RenameSink, UploadSink
 from holdfast.commit.success_file import clean_up_after_job, has_job_succeeded
-from holdfast.commit.task import AttemptContext, discard_sink, make_task_report, open_upload
+from holdfast.commit.task import AttemptContext, discard_sink, make_totals_commit, open_upload
 from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError
 from holdfast.guarantees import GuaranteeAnswer, no, yes
 from holdfast.stores.base import as_renaming, iter_objects
@@ -178,7 +178,7 @@ def commit_task(conflicts: ConflictPolicy, scope: AttemptContext, files: tuple[F
             scope, files, lambda shared: rename_attempt_to_task_dir(shared, job, owner, written=1)
         )
         _delete_scratch(scope.ctx, owner)
-    return make_task_report(owner, files)
+    return make_totals_commit(owner, files)
 
 
 def upload_and_save_pendingset(
