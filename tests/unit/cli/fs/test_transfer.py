@@ -50,7 +50,7 @@ class _Shelf:
         self.discarded: set[str] = set()
         self.reading = threading.Event()
 
-    def url(self, path: str) -> str:
+    def location(self, path: str) -> str:
         return f"shelf-{id(self)}:{path}"
 
     def name(self, path: str) -> str:
