@@ -72,9 +72,10 @@ def disturbed_at(line: int, disturb: Callable[[], object], work: Callable[[], ob
                 disturb()
         return trace
 
+    before = sys.gettrace()  # of a run of mutants, which records what a test executes
     sys.settrace(trace)
     try:
         work()
     finally:
-        sys.settrace(None)
+        sys.settrace(before)
     return seen >= line

@@ -165,6 +165,19 @@ def test_the_later_of_two_times_is_kept(
     assert other.status("/dir").mtime_ms == int(clock.at_s * 1000)
 
 
+def test_a_time_that_is_known_already_is_not_written(
+    namespace: Namespace, clock: StillClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = _again(namespace, clock)
+    clock.at_s += 0.1
+    other.write_file("/dir/a", b"1")
+    namespace.write_file("/dir/b", b"1")
+    other.flush()
+    sizes = _fail(namespace, monkeypatch)
+    namespace.flush()
+    assert not sizes
+
+
 @pytest.mark.parametrize("look", [lambda namespace: namespace.exists("/x"), lambda namespace: namespace.list_page("/")])
 def test_a_client_that_only_looks_writes_its_times(
     namespace: Namespace, clock: StillClock, look: Callable[[Namespace], object]

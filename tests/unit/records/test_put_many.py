@@ -34,6 +34,18 @@ def test_many_rows(backend: str, history: bool, request: pytest.FixtureRequest) 
             assert db.history("t", 5) == [(1, 5), (2, 1206)]
 
 
+def test_update_counters_are_read_in_one_round_trip() -> None:
+    """A table with a history needs the number of a cell's last update before it can write the next."""
+    reads = []
+    for rows in (1, 50):
+        db, shaky = _db()
+        db.create_table("h", history=True)
+        shaky.calls.clear()
+        db.put_many("h", ((row, row) for row in range(rows)))
+        reads.append(shaky.calls.count("get_many"))
+    assert reads[0] == reads[1]
+
+
 def _db() -> tuple[Database, Shaky]:
     shaky = Shaky(MemoryBackend())
     db = Database(shaky, "memory://", Environment())

@@ -45,6 +45,20 @@ def test_a_scan_returns_what_it_has_locked() -> None:
         assert not reads.to_validation().reads
 
 
+def test_nothing_is_asked_beyond_the_end_of_a_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = Record(1, b"", 0)
+    locked = _Changing({b"a": record}, {_GUARD: record, b"a": record})
+    asked: list[bytes] = []
+
+    def scan(start: bytes, end: bytes, limit: int) -> ScanPage:
+        asked.append(start)
+        return ScanPage([(b"a", record)] if start == b"a" else [], start == b"a", {})
+
+    monkeypatch.setattr(locked, "scan", scan)
+    assert LockedReads(locked, exclusive=False).scan(b"a", b"a\0", None, guard=_GUARD) == [(b"a", record)]
+    assert asked == [b"a"]
+
+
 def test_absent_records_are_validated() -> None:
     reads = LockedReads(_Changing({}, {b"a": Record(1, b"", 0)}), exclusive=False)
     assert list(reads.get_many([b"a", b"b"])) == [b"a"]

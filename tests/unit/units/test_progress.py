@@ -370,6 +370,19 @@ def test_what_a_twin_has_put_off_meanwhile_runs_at_the_end() -> None:
     assert world.progress.done == 3
 
 
+@pytest.mark.parametrize("again", ["a", "b"])
+def test_a_unit_that_was_done_and_is_put_off_again_was_lost(again: str) -> None:
+    """After a crash, a twin has put off what this attempt had done: it may even be the last unit that was."""
+    world = UnitWorld()
+
+    def before(_number: int, name: str) -> None:
+        if name == "commit" and world.progress.done == 2:
+            _record(world, ("a", "b"), (again,))
+
+    with pytest.raises(ConflictError, match="has lost commits"):
+        world.task(count, _ONE_BY_ONE, database=Shaky(world.inner, before)).run(units(("a", "b", "c")))
+
+
 @pytest.mark.parametrize("kind", [REDUCE, WORK_LIST])
 def test_a_job_of_another_kind_is_refused(kind: str) -> None:
     world = UnitWorld()

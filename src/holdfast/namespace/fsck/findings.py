@@ -41,10 +41,10 @@ class FindingKind:
     next_act: str
 
 
-def _load_kinds() -> Mapping[str, FindingKind]:
+def _parse_kinds(sql: str) -> Mapping[str, FindingKind]:
     found: dict[str, dict[str, str]] = {}
     name = field = ""
-    for line in (resources.files(__package__) / "checks.sql").read_text("utf-8").splitlines():
+    for line in sql.splitlines():
         word, _, text = line.removeprefix("-- ").partition(": ")
         if line.startswith("-- name: "):
             name, field = text, ""
@@ -63,7 +63,7 @@ def _load_kinds() -> Mapping[str, FindingKind]:
     }
 
 
-FINDING_KINDS = _load_kinds()
+FINDING_KINDS = _parse_kinds((resources.files(__package__) / "checks.sql").read_text("utf-8"))
 """The kinds of findings by name, in the order of `checks.sql`."""
 
 

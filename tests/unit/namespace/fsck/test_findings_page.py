@@ -32,6 +32,13 @@ def test_findings() -> None:
         ]
 
 
+def test_sentences_of_findings_may_go_over_several_lines() -> None:
+    kinds = findings._parse_kinds(
+        "-- name: a\n-- damage: it is\n--   broken\n-- next: mend\n--   it\nSELECT 1;\n--   no\n"
+    )
+    assert kinds == {"a": findings.FindingKind("a", findings.Severity.DAMAGE, "it is broken", "mend it")}
+
+
 def test_kinds_of_records() -> None:
     """The page, the code and the pass of a check have the same kinds; single records are no kind of a check."""
     first = re.compile(r"^\| ``(.)``", re.MULTILINE)
