@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from holdfast.errors import ConflictError, OutcomeUnknownError, UnavailableError
-from holdfast.records.batches import read_records
+from holdfast.records.batches import iter_records
 from holdfast.records.database import Database
 from holdfast.records.row_keys import Row, encode_row
 from holdfast.runtime import Alarm, Environment, SeededRandom
@@ -204,7 +204,7 @@ def _is_refused(
 # --- jobs -------------------------------------------------------------------------------------------------------------
 def finish(db: Backend, job: Job) -> None:
     """Record that the tasks of a job are finished, however far they are."""
-    found = dict(read_records(db, *progress_range(job.id)))
+    found = dict(iter_records(db, *progress_range(job.id)))
     done = {key: replace(TaskProgress.of(one.value), is_finished=True).to_bytes() for key, one in found.items()}
     db.commit(Commit(puts=done))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from benchmarks.unit_runs.workloads import CELLS
-from holdfast.records.batches import read_records
+from holdfast.records.batches import iter_records
 from holdfast.records.cell_transaction import CellTransaction
 from holdfast.records.database import Database
 from holdfast.records.keys import cells_range
@@ -62,7 +62,7 @@ def create_cells(database: Database) -> None:
 def total(database: Database) -> int:
     """Return the sum of all cells."""
     with database.snapshot() as snapshot:
-        cells = read_records(snapshot.reader, *cells_range(database.table(TABLE).id))
+        cells = iter_records(snapshot.reader, *cells_range(database.table(TABLE).id))
         values = (decode_value(record.value, record.number) for _, record in cells)
         return sum(int(value) for value in values)  # type: ignore[arg-type]  # all of them are integers
 

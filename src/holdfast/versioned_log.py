@@ -358,7 +358,7 @@ class VersionedLog(Generic[E]):
         return self.records.exists(self.path(seq, kind))
 
     # --- search -------------------------------------------------------------------------------------------------------
-    def find(self, view: LogView, matches: Callable[[E], bool], after: int) -> E | None:
+    def find_newest(self, view: LogView, matches: Callable[[E], bool], after: int) -> E | None:
         """Return the newest matching entry with a number above `after`, or None if there is none.
 
         Guarantee: None is returned only after every retained entry above `after` has been searched.
@@ -428,7 +428,7 @@ class VersionedLog(Generic[E]):
         view = self.read()
         if view.head == entry.seq:
             return entry
-        settled = self.find(view, is_same, entry.seq - 1)
+        settled = self.find_newest(view, is_same, entry.seq - 1)
         if settled is None:
             raise LogTrimmedError("the log no longer reaches back far enough: start over", url=self.records.url)
         return settled
@@ -449,7 +449,7 @@ class VersionedLog(Generic[E]):
                 raise self._not_a_record_error(before.key) from error
             if (now.head, now.etag) == (view.head, view.etag):
                 raise  # the log is as the writer knows it, so the store refused one of the other changes
-            settled = self.find(now, is_same, view.head)
+            settled = self.find_newest(now, is_same, view.head)
             if settled is not None:
                 return settled
             if now.head == view.head:

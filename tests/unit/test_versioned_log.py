@@ -82,7 +82,7 @@ def fill(log: VersionedLog[Note], count: int, *, done: bool = True) -> list[Note
 def test_an_empty_log() -> None:
     log = log_in(MemoryStore())
     assert log.read() == LogView(oldest=1, head=0, visible=frozenset(), done=frozenset())
-    assert log.find(log.read(), lambda note: True, 0) is None
+    assert log.find_newest(log.read(), lambda note: True, 0) is None
 
 
 @pytest.mark.parametrize("conditional", [True, False])
@@ -195,17 +195,17 @@ def test_a_gap_in_a_listing_is_checked_before_it_is_believed() -> None:
 def test_find_searches_what_is_retained_before_it_denies_anything() -> None:
     log = log_in(MemoryStore())
     fill(log, 6)
-    assert log.find(log.read(), lambda note: note.token == "t2", 1) == Note(2, "t2", "t1")
-    assert log.find(log.read(), lambda note: note.token == "t2", 2) is None
+    assert log.find_newest(log.read(), lambda note: note.token == "t2", 1) == Note(2, "t2", "t1")
+    assert log.find_newest(log.read(), lambda note: note.token == "t2", 2) is None
     log.delete_old_entries(log.read(), keep=3)
     view = log.read()
     assert (view.oldest, view.head) == (4, 6)
-    assert log.find(view, lambda note: note.token == "t5", 1) == Note(5, "t5", "t4"), "retained, so it is found"
-    assert log.find(view, lambda note: note.token == "t9", 3) is None
+    assert log.find_newest(view, lambda note: note.token == "t5", 1) == Note(5, "t5", "t4"), "retained, so it is found"
+    assert log.find_newest(view, lambda note: note.token == "t9", 3) is None
     with pytest.raises(LogTrimmedError):
-        log.find(view, lambda note: note.token == "t2", 1)
+        log.find_newest(view, lambda note: note.token == "t2", 1)
     with pytest.raises(LogRemovedError):
-        log.find(view, lambda note: True, 7)
+        log.find_newest(view, lambda note: True, 7)
 
 
 def test_find_starts_over_when_entries_are_trimmed_under_it() -> None:
@@ -213,9 +213,9 @@ def test_find_starts_over_when_entries_are_trimmed_under_it() -> None:
     fill(log, 6)
     old = log.read()
     log.delete_old_entries(old, keep=2)
-    assert log.find(old, lambda note: note.token == "t6", 0) == Note(6, "t6", "t5")
+    assert log.find_newest(old, lambda note: note.token == "t6", 0) == Note(6, "t6", "t5")
     with pytest.raises(LogTrimmedError):
-        log.find(old, lambda note: note.token == "t1", 0)
+        log.find_newest(old, lambda note: note.token == "t1", 0)
 
 
 def test_a_writer_from_the_trimmed_past_is_ignored() -> None:
@@ -250,7 +250,7 @@ def test_an_entry_that_others_have_put_more_behind_is_in_order() -> None:
     fill(log, 2)
     found = append(log, Note(3, "t3", "t2"))
     fill(log, 2)
-    assert log.find(log.read(), lambda note: note == found, 2) == found
+    assert log.find_newest(log.read(), lambda note: note == found, 2) == found
 
 
 def test_trim_keeps_what_is_unfinished_and_the_entry_before_it() -> None:
@@ -278,7 +278,7 @@ def test_a_trim_that_dies_at_any_call_is_finished_by_the_next() -> None:
         with contextlib.suppress(SimulatedCrash):
             dying.delete_old_entries(dying.read(), keep=2)
         assert log.read().head == 5 and log.read().oldest <= 4
-        assert log.find(log.read(), lambda note: note.token == "t5", 3) == Note(5, "t5", "t4")
+        assert log.find_newest(log.read(), lambda note: note.token == "t5", 3) == Note(5, "t5", "t4")
         log.delete_old_entries(log.read(), keep=2)
         assert (log.read().oldest, log.read().stale) == (4, ())
         assert [info.key.rpartition("/")[2] for info in iter_objects(store, "home/log/")] == [

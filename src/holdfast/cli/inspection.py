@@ -34,7 +34,7 @@ EMPTY = "there are no files at this url either: check its spelling"
 
 
 # --- is there anything? -----------------------------------------------------------------------------------------------
-def is_destination_empty(ctx: CommitContext) -> bool:
+def has_no_objects_or_uploads(ctx: CommitContext) -> bool:
     """Check whether the destination contains neither an object nor a pending upload."""
     from holdfast.stores.base import iter_objects, iter_uploads, multipart
 
@@ -50,7 +50,7 @@ def require_nonempty(ctx: CommitContext) -> None:
         NotFoundError: the destination is empty: check the url.
         InvalidRequestError: the destination is a file.
     """
-    if not is_destination_empty(ctx):
+    if not has_no_objects_or_uploads(ctx):
         return
     if ctx.prefix:
         try:

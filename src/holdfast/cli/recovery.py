@@ -9,7 +9,7 @@ import click
 from holdfast.cli.arguments import parse_age
 from holdfast.cli.command import CommandRun, ResourceKind, Url, Yes, command, option
 from holdfast.cli.failures import PROBLEM
-from holdfast.cli.inspection import EMPTY, NO_LOG, is_destination_empty, require_nonempty
+from holdfast.cli.inspection import EMPTY, NO_LOG, has_no_objects_or_uploads, require_nonempty
 from holdfast.cli.output import Output, ResultColumn, duration_text, to_documents
 from holdfast.wording import format_count
 
@@ -181,7 +181,7 @@ def list_uploads(
 
     with run.reach.open(url) as ctx, run.out.show_spinner("listing uploads"):
         pending, note = find_pending_uploads(ctx)
-        nothing = not pending and expected is None and is_destination_empty(ctx)
+        nothing = not pending and expected is None and has_no_objects_or_uploads(ctx)
     found = [one for one in pending if one.age_s >= older_than]
     run.out.document({"url": ctx.url, "uploads": to_documents(_UPLOAD, found), "expected": expected, "note": note})
     if found:
@@ -221,7 +221,7 @@ def abort_uploads(
     with run.reach.open(url) as ctx:
         with out.show_spinner("listing uploads"):
             found, note = find_pending_uploads(ctx)
-            nothing = not found and is_destination_empty(ctx)
+            nothing = not found and has_no_objects_or_uploads(ctx)
         states = {UploadState.OVER, *(unowned if all_tools else ())}
         chosen = [one for one in found if one.age_s >= older_than and one.state in states]
         if chosen and not yes:

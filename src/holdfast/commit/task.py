@@ -207,11 +207,11 @@ class TaskAttempt:
         store = self._scope.ctx.store
         if store.capabilities.transactions:
             # Once Spark has been told, it does not run the task again.
-            as_transactional(store).make_durable(self._transaction_changes(report, files))
+            as_transactional(store).make_durable(self._changes_of_job_commit(report, files))
         self._committed = True
         return report
 
-    def _transaction_changes(self, report: TaskCommit, files: Sequence[FileEntry]) -> Sequence[Complete | Require]:
+    def _changes_of_job_commit(self, report: TaskCommit, files: Sequence[FileEntry]) -> Sequence[Complete | Require]:
         """Return what the job's transaction needs: the manifest and the pending uploads."""
         if report.ref is None:
             return ()

@@ -239,9 +239,9 @@ class _ParquetWriter:
         if table.num_rows:
             self._writer.write_table(table, row_group_size=table.num_rows)
 
-    def _open_writer(self, first: pa.Table) -> Any:
+    def _open_writer(self, sample: pa.Table) -> Any:
         options = self._options
-        chosen = choose_encodings(first, options.compression, options.dictionary)
+        chosen = choose_encodings(sample, options.compression, options.dictionary)
         dictionary = [path for path, one in chosen.items() if one.name == "RLE_DICTIONARY"]
         special = {path: one.name for path, one in chosen.items() if one.name.startswith("DELTA_")}
         codecs = {path: one.codec for path, one in chosen.items()}

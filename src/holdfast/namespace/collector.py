@@ -117,11 +117,11 @@ class Collector:
         Unlike in HDFS, a deleted tree counts until it is collected, which no operation waits for. The work is bounded:
         of very large trees, only a part is removed.
         """
-        work = self._collect_trees(CollectionResult(), _FirstDamage(), frozenset(quotas))
+        work = self._collect_deleted_trees(CollectionResult(), _FirstDamage(), frozenset(quotas))
         return sum(1 for _ in islice(work, _MOST_RECLAIMING)) > 0
 
     def _run_steps(self, done: CollectionResult, damage: _FirstDamage) -> Iterator[None]:
-        yield from self._collect_trees(done, damage)
+        yield from self._collect_deleted_trees(done, damage)
         yield from self._recover_leases(done, damage)
         yield from self._collect_garbage(done, damage)
 
@@ -131,8 +131,8 @@ class Collector:
             yield from page.records
 
     # --- deleted trees ------------------------------------------------------------------------------------------------
-    def _collect_trees(
-        self, done: CollectionResult, damage: _FirstDamage, quotas: frozenset[int] = frozenset()
+    def _collect_deleted_trees(
+        self, done: CollectionResult, damage: _FirstDamage, only_quotas: frozenset[int] = frozenset()
     ) -> Iterator[None]:
         """Remove deleted directories, page by page.
 
@@ -140,7 +140,7 @@ class Collector:
         orphan at any moment, and the depth does not matter.
 
         Args:
-            quotas: remove only what counts for these, unless empty.
+            only_quotas: remove only what counts for these, unless empty.
         """
         found = True
         while found:
@@ -148,7 +148,7 @@ class Collector:
             for key, record in self._iter_records(b"r"):
                 with damage.collect_errors():
                     tree = DeletedTree.decode(key, record.value)
-                    more = not quotas or not quotas.isdisjoint(tree.charged)
+                    more = not only_quotas or not only_quotas.isdisjoint(tree.charged)
                     while more:
                         more = self._collect_page(key, record, tree, done)
                         found = found or more

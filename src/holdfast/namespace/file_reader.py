@@ -133,7 +133,7 @@ def hdfs_checksum(read: Callable[[int, int], bytes], size: int, block_size: int)
     Source: Hadoop's ``MD5MD5CRC32FileChecksum`` and ``FileChecksumHelper``; RFC 3720, B.4 for the polynomial.
     """
     if not size:
-        return FileChecksum("MD5-of-0MD5-of-0CRC32", bytes(12) + _digest_padded_buffer(b""))
+        return FileChecksum("MD5-of-0MD5-of-0CRC32", bytes(12) + _md5_with_zero_padding(b""))
     blocks = bytearray()
     for start in range(0, size, block_size):
         block = hashlib.md5()
@@ -142,11 +142,11 @@ def hdfs_checksum(read: Callable[[int, int], bytes], size: int, block_size: int)
             block.update(crc32c_of_pieces(read(position, min(_READ_BYTES, end - position))))
         blocks += block.digest()
     per_block = block_size // CRC_BYTES if size > block_size else 0
-    value = CRC_BYTES.to_bytes(4, "big") + per_block.to_bytes(8, "big") + _digest_padded_buffer(blocks)
+    value = CRC_BYTES.to_bytes(4, "big") + per_block.to_bytes(8, "big") + _md5_with_zero_padding(blocks)
     return FileChecksum(f"MD5-of-{per_block}MD5-of-{CRC_BYTES}CRC32C", value)
 
 
-def _digest_padded_buffer(content: bytes | bytearray) -> bytes:
+def _md5_with_zero_padding(content: bytes | bytearray) -> bytes:
     capacity = _BUFFER_BYTES
     while capacity < len(content):
         capacity *= 2

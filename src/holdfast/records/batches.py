@@ -54,7 +54,7 @@ class AdaptivePageSize:
             self.records = min(max(_PAGE_BYTES // mean, _LEAST), _GROWTH * self.records, _MOST)
 
 
-def read_pages(reader: SnapshotReader, start: bytes, end: bytes) -> Iterator[Sequence[tuple[bytes, Record]]]:
+def iter_pages(reader: SnapshotReader, start: bytes, end: bytes) -> Iterator[Sequence[tuple[bytes, Record]]]:
     """Yield the records of a range page by page, as lists of keys and records; empty pages are left out."""
     size = AdaptivePageSize()
     more = start < end
@@ -67,9 +67,9 @@ def read_pages(reader: SnapshotReader, start: bytes, end: bytes) -> Iterator[Seq
         more = page.more
 
 
-def read_records(reader: SnapshotReader, start: bytes, end: bytes) -> Iterator[tuple[bytes, Record]]:
+def iter_records(reader: SnapshotReader, start: bytes, end: bytes) -> Iterator[tuple[bytes, Record]]:
     """Yield the keys and records of a range in the order of the keys; those of a page come from one snapshot."""
-    for page in read_pages(reader, start, end):
+    for page in iter_pages(reader, start, end):
         yield from page
 
 
@@ -154,7 +154,7 @@ def delete_old_commit_counts(backend: Backend, environment: Environment, older_t
     The calls that made them have probably died. One that goes on nevertheless raises a `ConflictError` at its end.
     """
     deleted = 0
-    for page in read_pages(backend, *old_commit_counts_range(environment.clock.now_s() - older_than_s)):
+    for page in iter_pages(backend, *old_commit_counts_range(environment.clock.now_s() - older_than_s)):
         backend.commit(Commit(deletes=[key for key, _record in page]))
         deleted += len(page)
     return deleted
@@ -172,7 +172,7 @@ def delete_dropped_tables(database: Backend) -> int:
     """
     return sum(
         _delete_dropped_table(database, mark, record.version)
-        for mark, record in read_records(database, *dropped_marks_range())
+        for mark, record in iter_records(database, *dropped_marks_range())
     )
 
 
@@ -182,7 +182,7 @@ def _delete_dropped_table(database: Backend, mark: bytes, version: int) -> int:
     prefixes = [kind + id_bytes(parse_dropped_mark_key(mark)) for kind in (CELL, HISTORY, WORK, BEAT)]
     ranges = [(prefix, end_of_prefix(prefix)) for prefix in prefixes]
     for first, last in ranges:
-        for page in read_pages(database, first, last):
+        for page in iter_pages(database, first, last):
             keys = [key for key, _record in page]
             if isinstance(database.commit(Commit(reads={mark: version}, deletes=keys)), Conflict):
                 return deleted  # another caller has deleted the rest, or a crash has undone the drop

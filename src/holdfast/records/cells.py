@@ -16,7 +16,7 @@ from struct import Struct
 from typing import TypeAlias, TypeVar
 
 from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError
-from holdfast.records.batches import read_records
+from holdfast.records.batches import iter_records
 from holdfast.records.keys import (
     CELL,
     cell_key,
@@ -340,7 +340,7 @@ def measure_table_size(reader: SnapshotReader, table: Table) -> TableSize:
     """Count the rows, cells and bytes of a table. It reads the whole table, page by page."""
     rows = cells = size_bytes = 0
     row = b""
-    for key, record in read_records(reader, *cells_range(table.id)):
+    for key, record in iter_records(reader, *cells_range(table.id)):
         size_bytes += len(key) + len(record.value)
         if table.history and split_update_counter(record)[1] is None:
             continue  # deleted; its counter is kept
@@ -350,7 +350,7 @@ def measure_table_size(reader: SnapshotReader, table: Table) -> TableSize:
             rows += 1
             row = found
     versions = 0
-    for key, record in read_records(reader, *table_histories_range(table.id)) if table.history else ():
+    for key, record in iter_records(reader, *table_histories_range(table.id)) if table.history else ():
         versions += 1
         size_bytes += len(key) + len(record.value)
     return TableSize(rows, cells, versions, size_bytes)

@@ -14,7 +14,7 @@ from holdfast.records.batches import (
     delete_dropped_tables,
     delete_old_commit_counts,
     iter_commit_checked_batches,
-    read_records,
+    iter_records,
     split_into_batches,
 )
 from holdfast.records.cell_transaction import CellAccessMethods, CellTransaction
@@ -455,7 +455,7 @@ class DatabaseSnapshot(CellReader):
         first, last = history_range(cell_key(definition.id, row, column_bytes(column)))
         return [
             (counter_in_key(key), decode_known_cell_value(record, row, column) if record.value else None)
-            for key, record in read_records(self.reader, first, last)
+            for key, record in iter_records(self.reader, first, last)
         ]
 
     def _table(self, name: str) -> Table:
@@ -467,4 +467,4 @@ class DatabaseSnapshot(CellReader):
     def _cells(
         self, table: Table, first: bytes, last: bytes, limit: int | None = None
     ) -> Iterator[tuple[bytes, Record]]:
-        return read_records(self.reader, first, last)
+        return iter_records(self.reader, first, last)

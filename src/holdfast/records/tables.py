@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from holdfast.errors import MALFORMED, CorruptDataError, InvalidRequestError, NotFoundError
-from holdfast.records.batches import read_records
+from holdfast.records.batches import iter_records
 from holdfast.records.keys import table_key, table_name_in_key, tables_range
 from holdfast.transactions.base import MAX_NUMBER, Record, SnapshotReader
 from holdfast.transactions.transaction import Transaction
@@ -93,7 +93,7 @@ def parse_history_length(history: object) -> int:
 
 def list_tables(database: SnapshotReader) -> list[Table]:
     """Return the definitions of all tables of a database, by name."""
-    return [Table.of(table_name_in_key(key), record) for key, record in read_records(database, *tables_range())]
+    return [Table.of(table_name_in_key(key), record) for key, record in iter_records(database, *tables_range())]
 
 
 def missing_table_error(database: SnapshotReader, name: str) -> NotFoundError:

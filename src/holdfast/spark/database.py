@@ -45,7 +45,7 @@ from pyspark.sql.types import (
 from holdfast.errors import ConflictError, InvalidRequestError
 from holdfast.options.database import DatabaseReadOptions
 from holdfast.records import Row, open_database
-from holdfast.records.batches import read_records
+from holdfast.records.batches import iter_records
 from holdfast.records.cells import decode_known_cell_value, group_rows
 from holdfast.records.database import DatabaseSnapshot
 from holdfast.records.keys import cells_range
@@ -161,7 +161,7 @@ class DatabaseReader(DataSourceReader):
                 table = snapshot.table(self._options.table)
                 if table.id != partition.table_id:
                     raise ConflictError("the table was replaced after the read began: read it again", table=table.name)
-                cells = read_records(snapshot.reader, partition.first, partition.last)
+                cells = iter_records(snapshot.reader, partition.first, partition.last)
                 yield from self._build_batches(group_rows(table, cells))
 
     def _build_batches(self, rows: Iterable[tuple[Row, dict[str, Record]]]) -> Iterator[pa.RecordBatch]:

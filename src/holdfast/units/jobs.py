@@ -18,7 +18,7 @@ from holdfast.errors import (
     NotFoundError,
     UnavailableError,
 )
-from holdfast.records.batches import read_records
+from holdfast.records.batches import iter_records
 from holdfast.records.keys import JOB, new_table_id
 from holdfast.records.row_keys import to_python_integer
 from holdfast.runtime import Environment
@@ -427,7 +427,7 @@ def require_running_job(database: SnapshotReader, job: Job, run: str) -> int:
 
 def list_jobs(database: SnapshotReader) -> list[Job]:
     """Return all jobs of a database, by name."""
-    return [Job.of(key, record) for key, record in read_records(database, JOB, JOB + b"\xff")]
+    return [Job.of(key, record) for key, record in iter_records(database, JOB, JOB + b"\xff")]
 
 
 def read_task_progress(database: SnapshotReader, job: Job) -> list[TaskProgress]:
@@ -435,10 +435,10 @@ def read_task_progress(database: SnapshotReader, job: Job) -> list[TaskProgress]
 
     For a work list, it has the number of units that each worker has done.
     """
-    found = [TaskProgress.of(record.value) for _key, record in read_records(database, *progress_range(job.id))]
+    found = [TaskProgress.of(record.value) for _key, record in iter_records(database, *progress_range(job.id))]
     if job.kind != WORK_LIST:
         return found
-    done = {key: record.number for key, record in read_records(database, *worker_unit_counts_range(job.id))}
+    done = {key: record.number for key, record in iter_records(database, *worker_unit_counts_range(job.id))}
     counts = [done.get(worker_unit_count_key(job.id, slot), 0) for slot in range(len(found))]
     return [replace(one, done=count) for one, count in zip(found, counts, strict=True)]
 

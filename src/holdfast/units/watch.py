@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from holdfast.errors import FencedError, InvalidRequestError, NotFoundError
-from holdfast.records.batches import read_records
+from holdfast.records.batches import iter_records
 from holdfast.records.cells import VALUE, decode_cell_value, rows_range, strip_update_counter
 from holdfast.records.database import Database, DatabaseSnapshot, require_open_database
 from holdfast.records.keys import column_bytes, parse_cell_key
@@ -205,7 +205,7 @@ def summarize_column(snapshot: DatabaseSnapshot, table: str, column: str, most: 
     heap: list[tuple[Number, int, bytes]] = []
     rows, whole, fractions = 0, 0, 0.0
     has_fractions = False
-    for key, stored in read_records(snapshot.reader, *rows_range(definition)):
+    for key, stored in iter_records(snapshot.reader, *rows_range(definition)):
         record = strip_update_counter(definition, key, stored) if key.endswith(ending) else None
         if record is None:
             continue

@@ -44,7 +44,7 @@ from holdfast.errors import (
 from holdfast.records.batches import (
     delete_dropped_tables,
     iter_commit_checked_batches,
-    read_records,
+    iter_records,
     split_into_batches,
 )
 from holdfast.records.database import Database, require_open_database
@@ -238,7 +238,7 @@ def list_work_lists(database: SnapshotReader) -> list[WorkList]:
     """Return all work lists of a database, by name."""
     return [
         _decode_definition(key[len(WORK_LIST) :].decode(errors="replace"), record)
-        for key, record in read_records(database, WORK_LIST, WORK_LIST + b"\xff")
+        for key, record in iter_records(database, WORK_LIST, WORK_LIST + b"\xff")
     ]
 
 
@@ -408,7 +408,7 @@ def release_all_claims(database: Backend, work: WorkList) -> None:
 
 def _release_claims_in_range(database: Backend, work: WorkList, claims: tuple[bytes, bytes], tries: int) -> None:
     for _ in range(tries):
-        found = list(read_records(database, *claims))
+        found = list(iter_records(database, *claims))
         if all(release_claim(database, work, decode_claim(key, record)) for key, record in found):
             return
 
@@ -434,7 +434,7 @@ class ExpiredClaimDetector:
     def release_expired_claims(self, own: bytes) -> int:
         """Observe all claims except `own`; delete the expired ones, and return their number."""
         now_s = self.environment.clock.elapsed_s()
-        claims = [one for one in read_records(self.database, *self.work.claims_range) if one[0] != own]
+        claims = [one for one in iter_records(self.database, *self.work.claims_range) if one[0] != own]
         beats = self.database.get_many([self.work.heartbeat_key(key) for key, _record in claims]) if claims else {}
         seen: dict[bytes, tuple[_Sign, float]] = {}
         count = 0
@@ -519,7 +519,7 @@ class OpenWorkList:
 def count_items(reader: SnapshotReader, work: WorkList) -> tuple[int, int]:
     """Return the number of waiting keys of a list, and the number of keys that workers have claimed."""
     waiting = claimed = 0
-    for key, record in read_records(reader, *work.range):
+    for key, record in iter_records(reader, *work.range):
         if work.decode_item(key, record) is not None:
             waiting += 1
         else:

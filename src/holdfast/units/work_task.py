@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 
 from holdfast.errors import FencedError, HoldfastError, OutcomeUnknownError
-from holdfast.records.batches import AdaptivePageSize, read_pages
+from holdfast.records.batches import AdaptivePageSize, iter_pages
 from holdfast.runtime import Backoff, Repeat, repeat_in_thread
 from holdfast.transactions.base import ABSENT, Backend, Commit, Record, ScanPage
 from holdfast.units.execution import UnitExecution
@@ -201,7 +201,7 @@ class WorkTask:
 
         Whoever lives beats again, and comes here, too.
         """
-        for page in read_pages(self._database, *self._work.heartbeats_range):
+        for page in iter_pages(self._database, *self._work.heartbeats_range):
             self._delete_heartbeats([key for key, _record in page])
 
     def _delete_heartbeats(self, keys: Sequence[bytes]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import InvalidRequestError
-from holdfast.records.batches import read_records
+from holdfast.records.batches import iter_records
 from holdfast.records.row_keys import Row
 from holdfast.runtime import Alarm
 from holdfast.transactions.base import Backend
@@ -44,7 +44,7 @@ class _Listed(UnitWorld):
     @property
     def waiting(self) -> list[tuple[Any, Any]]:
         """Keys and values of all items that wait."""
-        found = [self.list.decode_item(key, record) for key, record in read_records(self.inner, *self.list.waiting)]
+        found = [self.list.decode_item(key, record) for key, record in iter_records(self.inner, *self.list.waiting)]
         return sorted((item.key, item.value) for item in found if item is not None)
 
 

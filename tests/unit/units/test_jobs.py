@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from holdfast.errors import ConflictError, NotFoundError, UnavailableError
-from holdfast.records.batches import read_records
+from holdfast.records.batches import iter_records
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit
 from holdfast.transactions.memory import MemoryBackend
@@ -190,6 +190,6 @@ def test_a_job_of_many_tasks_ends_when_its_list_is_empty(backend: str, request: 
         finish(database, job)
         with pytest.raises(ConflictError, match="the work list is not empty"):
             end_job(database, job, {}, environment, work)
-        database.commit(Commit(deletes=[key for key, _record in read_records(database, *work.range)]))
+        database.commit(Commit(deletes=[key for key, _record in iter_records(database, *work.range)]))
         assert end_job(database, job, {}, environment, work).is_finished
-        assert not list(read_records(database, *progress_range(job.id)))
+        assert not list(iter_records(database, *progress_range(job.id)))

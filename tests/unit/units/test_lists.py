@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 
 from holdfast.errors import ConflictError, CorruptDataError, NotFoundError
-from holdfast.records.batches import read_records
+from holdfast.records.batches import iter_records
 from holdfast.records.database import Database
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit
@@ -105,7 +105,7 @@ def test_a_list_that_others_make_while_one_of_its_name_is_dropped_stays() -> Non
     shaky.after = make
     items.drop()
     assert open_work_list(other, "list").counts() == (1, 0)
-    assert not [*read_records(shaky, *old.range), *read_records(shaky, *old.heartbeats_range)]
+    assert not [*iter_records(shaky, *old.range), *iter_records(shaky, *old.heartbeats_range)]
 
 
 def test_of_two_who_drop_a_list_one_is_told_that_it_is_gone() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import FencedError, HoldfastError, InvalidRequestError, OutcomeUnknownError, UnavailableError
-from holdfast.records.batches import read_records
+from holdfast.records.batches import iter_records
 from holdfast.transactions.base import Commit
 from holdfast.units.jobs import read_task_progress
 from holdfast.units.work_list import ExpiredClaimDetector
@@ -118,7 +118,7 @@ def _beats_first(work: Callable[[], object], interval_s: float) -> Iterator[None
 
 
 def _beats(world: WorkWorld) -> list[bytes]:
-    return [key for key, _record in read_records(world.inner, *world.list.heartbeats_range)]
+    return [key for key, _record in iter_records(world.inner, *world.list.heartbeats_range)]
 
 
 def _beating_calls() -> int:
@@ -193,7 +193,7 @@ def test_nobody_beats_for_a_dropped_list() -> None:
 
     with pytest.raises(FencedError, match="the work list was dropped"):
         world.worker(repeat=drops_first).run()
-    assert not list(read_records(world.inner, *dropped.heartbeats_range))
+    assert not list(iter_records(world.inner, *dropped.heartbeats_range))
 
 
 def test_a_worker_that_goes_on_is_not_finished() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.errors import CorruptDataError, FencedError, InvalidRequestError, NotFoundError, UnavailableError
 from holdfast.records import open_database
-from holdfast.records.batches import read_records
+from holdfast.records.batches import iter_records
 from holdfast.records.database import Database
 from holdfast.records.keys import cells_range
 from holdfast.runtime import Alarm, Environment, SeededRandom
@@ -180,7 +180,7 @@ def test_a_value_that_cannot_be_read_is_named() -> None:
     db = memory_db()
     db.create_table("t")
     db.put("t", "a", 1)
-    [(key, _record)] = read_records(db.backend, *cells_range(db.table("t").id))
+    [(key, _record)] = iter_records(db.backend, *cells_range(db.table("t").id))
     db.backend.commit(Commit(puts={key: b"f too long"}))
     with pytest.raises(CorruptDataError, match=r"cannot be read.*row='a' column='value'"):
         next(watch(db, "t"))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import ConflictError, FencedError, NotFoundError, OutcomeUnknownError
-from holdfast.records.batches import read_records
+from holdfast.records.batches import iter_records
 from holdfast.runtime import Alarm
 from holdfast.transactions.base import Commit, Outcome, ScanPage
 from holdfast.units.execution import UnitExecution
@@ -79,7 +79,7 @@ def test_the_items_of_a_dead_worker_come_back_after_a_lease() -> None:
         fail_at(shaky, call, "dies later")
         with pytest.raises(Death):
             world.worker(0, 3, shaky).run()
-        claimed = list(read_records(world.inner, *world.list.claims_range))
+        claimed = list(iter_records(world.inner, *world.list.claims_range))
         world.worker(1, 3, limited(Shaky(world.inner))).run()
         world.judge()
         assert not claimed or sum(world.clock.waits) >= LEASE_S / 2
@@ -161,7 +161,7 @@ def test_many_items_are_added_and_dropped() -> None:
     assert world.items.add_many((key, [key]) for key in range(1, 1201)) == 1200
     assert world.items.counts() == (1201, 0)
     world.items.drop()
-    assert not list(read_records(world.inner, *dropped.range))
+    assert not list(iter_records(world.inner, *dropped.range))
 
 
 def test_items_with_smaller_priorities_are_taken_first() -> None:
@@ -215,7 +215,7 @@ def test_all_claims_of_a_worker_are_dissolved_when_it_starts_again() -> None:
     assert world.items.counts() == (0, 3)
     release_worker_claims(world.inner, world.list, 3)
     assert world.items.counts() == (3, 0)
-    assert not list(read_records(world.inner, *world.list.heartbeats_range))
+    assert not list(iter_records(world.inner, *world.list.heartbeats_range))
 
 
 def test_all_claims_of_a_worker_are_dissolved_though_one_is_in_use() -> None:
@@ -261,12 +261,12 @@ def test_a_claim_is_dissolved_although_the_reply_is_lost(fault: str) -> None:
     release_worker_claims(shaky, world.list, 0)
     assert shaky.calls[1] == "commit"
     assert world.items.counts() == (1, 0)
-    assert not list(read_records(world.inner, *world.list.claims_range))
+    assert not list(iter_records(world.inner, *world.list.claims_range))
 
 
 def _waiting(world: WorkWorld) -> list[tuple[Any, Any]]:
     """Return keys and values of all items that wait."""
-    found = [world.list.decode_item(key, record) for key, record in read_records(world.inner, *world.list.waiting)]
+    found = [world.list.decode_item(key, record) for key, record in iter_records(world.inner, *world.list.waiting)]
     return [(item.key, item.value) for item in found if item is not None]
 
 
@@ -292,25 +292,25 @@ def test_what_waits_beside_another_value_of_its_key_is_claimed_and_put_back_agai
 
 def test_only_what_waits_unchanged_is_claimed() -> None:
     world = WorkWorld()
-    waiting = list(read_records(world.inner, *world.list.waiting))
+    waiting = list(iter_records(world.inner, *world.list.waiting))
     key = world.list.claim_key(0, "a")
     job = world.inner.get_many([job_key("work")])[job_key("work")].version
     take = partial(claim_items, world.inner, world.list, key)
     world.items.add(0)
     assert take(waiting, {}) is None
-    waiting = list(read_records(world.inner, *world.list.waiting))
+    waiting = list(iter_records(world.inner, *world.list.waiting))
     assert take(waiting, {job_key("work"): job + 1}) is None
     taken = take(waiting, {job_key("work"): job})
     assert taken is not None
     world.items.add(1)
-    assert take(list(read_records(world.inner, *world.list.waiting)), {}) is None, "one claim at a time"
+    assert take(list(iter_records(world.inner, *world.list.waiting)), {}) is None, "one claim at a time"
     found = world.inner.get_many([key])[key]
     assert decode_claim(key, found) == taken
 
 
 def test_nobody_claims_from_a_dropped_list() -> None:
     world = WorkWorld()
-    waiting, dropped = list(read_records(world.inner, *world.list.waiting)), world.list
+    waiting, dropped = list(iter_records(world.inner, *world.list.waiting)), world.list
     world.inner.commit(Commit(deletes=[dropped.definition_key]))
     assert claim_items(world.inner, dropped, dropped.claim_key(0, "a"), waiting, {}) is None
 
@@ -366,7 +366,7 @@ def test_nobody_emits_to_a_dropped_list(name: str) -> None:
     execution = UnitExecution(grow, shaky, UnitSettings(), world.environment, emit_to=dropped, alarm=Alarm(is_on=False))
     with pytest.raises(FencedError, match=LIST_DROPPED):
         ShardTask(execution, shaky, job, 0).run(units([0]))
-    assert not list(read_records(world.inner, *dropped.range))
+    assert not list(iter_records(world.inner, *dropped.range))
     assert not world.cells
 
 
@@ -518,7 +518,7 @@ def test_nothing_of_a_job_is_left(end: str) -> None:
     world = WorkWorld()
     world.worker().run()
     start, stop = worker_unit_counts_range(world.job.id)
-    assert list(read_records(world.inner, start, stop))
+    assert list(iter_records(world.inner, start, stop))
     _end(world, end)
-    assert not list(read_records(world.inner, start, stop))
-    assert not list(read_records(world.inner, b"Sp" + start[2:], b"Sp" + stop[2:]))
+    assert not list(iter_records(world.inner, start, stop))
+    assert not list(iter_records(world.inner, b"Sp" + start[2:], b"Sp" + stop[2:]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.records.batches import read_records
+from holdfast.records.batches import iter_records
 from holdfast.runtime import Alarm, Repeat
 from holdfast.transactions.base import Backend
 from holdfast.units.execution import UnitExecution
@@ -63,7 +63,7 @@ class WorkWorld(UnitWorld):
 
     def take(self, slot: int, token: str, most: int = 1) -> WorkClaim:
         """Claim some of the items that wait."""
-        waiting = list(read_records(self.inner, *self.list.waiting))[:most]
+        waiting = list(iter_records(self.inner, *self.list.waiting))[:most]
         claim = claim_items(self.inner, self.list, self.list.claim_key(slot, token), waiting, {})
         assert claim is not None
         return claim
@@ -71,7 +71,7 @@ class WorkWorld(UnitWorld):
     def judge(self) -> None:
         """Check that each item has run once, and that nothing is left."""
         assert self.cells == {(("seen", key), "value"): 1 for key in range(ITEMS)} | {("count", "value"): ITEMS}
-        assert not list(read_records(self.inner, *self.list.range)), "no item waits, and no claim is left"
+        assert not list(iter_records(self.inner, *self.list.range)), "no item waits, and no claim is left"
         progress = read_task_progress(self.inner, self.job)
         assert sum(one.done for one in progress) == ITEMS
 

@@ -99,7 +99,7 @@ def _explore_scenes(outcome: CheckOutcome, scenes: tuple[Scene, ...]) -> None:
     options = outcome.options
     limited = options.states is not None or options.seconds is not None
     for _, group in groupby(scenes, key=lambda scene: scene.family):
-        if not outcome.check.is_over:
+        if not outcome.check.may_stop:
             members = tuple(group)
             is_small = any(one.name in outcome.check.subject.small for one in members)
             states = options.states if limited or is_small else STATES

@@ -86,9 +86,9 @@ class ClusterState:
     unnoticed: tuple[int, ...] = ()
     offers: tuple[CommitAnnouncement, ...] = ()
 
-    def outcome_of(self, who: str) -> str:
-        """Return the job outcome that actor `who` has learned; an empty string if the actor has not learned any."""
-        return next((told.outcome for told in self.told if told.who == who), "")
+    def outcome_learned_by(self, actor: str) -> str:
+        """Return the job outcome that an actor has learned; an empty string if the actor has not learned any."""
+        return next((told.outcome for told in self.told if told.who == actor), "")
 
 
 def name_of_attempt_actor(task: int, attempt: int) -> str:
@@ -204,7 +204,7 @@ class Cluster:
 
     def _await_end(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
         """Let a later job start once the driver has ended, or is gone from the cluster."""
-        over = state.driver != "alive" or state.outcome_of("driver")
+        over = state.driver != "alive" or state.outcome_learned_by("driver")
         return [Alternative(state=state)] if over else []
 
     # --- tasks --------------------------------------------------------------------------------------------------------

@@ -119,7 +119,7 @@ class Check:
         self._progress = progress
 
     @property
-    def is_over(self) -> bool:
+    def may_stop(self) -> bool:
         """Check whether the search can stop: `until` returned true, or each property to judge is already violated."""
         return self._until() or (bool(self.properties) and self.violations.keys() >= set(self.properties))
 
@@ -128,7 +128,7 @@ class Check:
         report = SceneReport(family="")
         for scene in scenes:
             report.family = scene.family
-            if self.is_over:
+            if self.may_stop:
                 report.complete = False
                 break
             self._explore_scene(scene, budget, report)
@@ -163,7 +163,7 @@ class Check:
             self._run_executions_of_scene(
                 scene or self.subject.random_scene(seed, walks.next // _HISTORIES_EACH), walks, tracker, budget, scene
             )
-            if self.is_over or budget.is_spent(seconds=walks.seconds, histories=walks.histories):
+            if self.may_stop or budget.is_spent(seconds=walks.seconds, histories=walks.histories):
                 reached = tuple(name for name in self.subject.goals if name in tracker.reached)
                 return RandomHistoryReport(scene, first, walks, self._sort_by_harm(walks.findings), reached)
 

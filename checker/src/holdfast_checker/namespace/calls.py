@@ -14,7 +14,7 @@ from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.runtime import Clock
 from holdfast.stores.base import Part, Put
 
-PUBLISH = ("sync", "sync_surely", "close", "close_surely")
+PUBLISH = ("sync", "sync_with_retry", "close", "close_with_retry")
 """The names of operations that publish a writer's bytes; after the first two, the writer keeps its lease."""
 
 ANSWERS = (
@@ -169,25 +169,25 @@ class NamespaceCallExecutor:
             self._writers[writer].write(b"")
             self._writers[writer].write(b"")
 
-    def _sync(self, writer: str, mark: str) -> None:
-        self._write_and_publish(writer, mark, lambda file: file.sync())
+    def _sync(self, writer: str, content: str) -> None:
+        self._write_and_publish(writer, content, lambda file: file.sync())
 
-    def _close(self, writer: str, mark: str) -> None:
-        self._write_and_publish(writer, mark, lambda file: file.close())
+    def _close(self, writer: str, content: str) -> None:
+        self._write_and_publish(writer, content, lambda file: file.close())
 
-    def _sync_surely(self, writer: str, mark: str) -> None:
-        _retry_unknown_outcome_once(lambda: self._sync(writer, mark))
+    def _sync_with_retry(self, writer: str, content: str) -> None:
+        _retry_unknown_outcome_once(lambda: self._sync(writer, content))
 
-    def _close_surely(self, writer: str, mark: str) -> None:
-        _retry_unknown_outcome_once(lambda: self._close(writer, mark))
+    def _close_with_retry(self, writer: str, content: str) -> None:
+        _retry_unknown_outcome_once(lambda: self._close(writer, content))
 
-    def _write_and_publish(self, writer: str, mark: str, act: Callable[[FileWriter], object]) -> None:
+    def _write_and_publish(self, writer: str, content: str, act: Callable[[FileWriter], object]) -> None:
         if writer not in self._writers:
             raise errors.LeaseLostError("the file was not opened: there is nothing to close", writer=writer)
         file = self._writers[writer]
         written = self._written.get(writer, "")
-        file.write(mark.removeprefix(written).encode())
-        self._written[writer] = mark
+        file.write(content.removeprefix(written).encode())
+        self._written[writer] = content
         try:
             act(file)
         except errors.LeaseLostError:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import cast
 
-from holdfast.records.batches import read_records
+from holdfast.records.batches import iter_records
 from holdfast.records.cells import decode_rows, rows_range
 from holdfast.records.keys import cell_key, cells_range, dropped_marks_range, parse_dropped_mark_key
 from holdfast.records.tables import Table, list_tables
@@ -159,7 +159,7 @@ class DecodedUnitsState:
         return iter(()) if table is None else self._rows_of(table)
 
     def _rows_of(self, table: Table) -> Iterator[tuple[object, dict[str, Value]]]:
-        yield from decode_rows(table, read_records(self._copy, *rows_range(table)))
+        yield from decode_rows(table, iter_records(self._copy, *rows_range(table)))
 
 
 def _is_within(key: bytes, range_: tuple[bytes, bytes]) -> bool:

@@ -90,9 +90,9 @@ def find_decision(ctx: CommitContext, view: LogView, job: JobId, after: int) -> 
     """
     try:
         log = decision_log(ctx)
-        found = log.find(view, lambda entry: entry.job == job, after)
+        found = log.find_newest(view, lambda entry: entry.job == job, after)
         return make_durable_and_search_again(
-            ctx, found, lambda: log.find(log.read(), lambda entry: entry.job == job, after)
+            ctx, found, lambda: log.find_newest(log.read(), lambda entry: entry.job == job, after)
         )
     except LogRemovedError as error:
         raise destination_gone_error(ctx) from error

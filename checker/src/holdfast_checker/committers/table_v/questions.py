@@ -145,7 +145,7 @@ def describe_wrong_final_output(
     sandbox: StoreSandbox, view: View, driver: str = "driver", wrong: _Wrong = describe_wrong_output
 ) -> str:
     """Describe what is wrong at the end of an execution in which the job must be committed; empty if nothing."""
-    told = observed_state_of(view).outcome_of(driver)
+    told = observed_state_of(view).outcome_learned_by(driver)
     if told != "committed":
         return f"{driver} was told that the job is {told or 'not over'}"
     return wrong(sandbox, view)
@@ -317,7 +317,7 @@ def _finish_job_on_copy(sandbox: StoreSandbox, view: View) -> str:
     return describe_wrong_output(sandbox, View({**view.states, DESTINATION: copy.stores[DESTINATION].take_snapshot()}))
 
 
-def _judge_rules_after_cut_off(
+def _judge_rules_after_partition(
     doing: AttemptState, rules: Sequence[Rule], sandbox: StoreSandbox, before: View, after: View, actor: str
 ) -> str | None:
     """Ask whether rules hold if an attempt was cut off from the driver in the state `doing`."""
@@ -410,8 +410,8 @@ def _judges_of_task_abort(doing: AttemptState) -> Judges:
     return partial(_judge_view_after_abort, doing), partial(_judge_end_after_task_abort, doing)
 
 
-def _judges_of_cut_off_attempt(doing: AttemptState, *asked: str) -> Judges:
-    return partial(_judge_rules_after_cut_off, doing, [RULES[one] for one in asked]), None
+def _judges_of_partitioned_attempt(doing: AttemptState, *asked: str) -> Judges:
+    return partial(_judge_rules_after_partition, doing, [RULES[one] for one in asked]), None
 
 
 _JUDGES: Mapping[str, Judges] = {
@@ -434,9 +434,9 @@ _JUDGES: Mapping[str, Judges] = {
         partial(_judge_atomic_job_commit, "readers that list the destination", read_by_listing),
         None,
     ),
-    "partitioned-executor": _judges_of_cut_off_attempt(AttemptState.RUNNING, "C1", "C2", "C6"),
-    "partitioned-executor-in-commit": _judges_of_cut_off_attempt(AttemptState.COMMITTING, "C1", "C2", "C6"),
-    "partitioned-executor-C3": _judges_of_cut_off_attempt(AttemptState.COMMITTING, "C3"),
+    "partitioned-executor": _judges_of_partitioned_attempt(AttemptState.RUNNING, "C1", "C2", "C6"),
+    "partitioned-executor-in-commit": _judges_of_partitioned_attempt(AttemptState.COMMITTING, "C1", "C2", "C6"),
+    "partitioned-executor-C3": _judges_of_partitioned_attempt(AttemptState.COMMITTING, "C3"),
 }
 """The functions that judge a step and the end of a history, by the name of the question."""
 
