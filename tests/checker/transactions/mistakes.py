@@ -16,7 +16,7 @@ from holdfast.transactions.validation import ANY, Step, StepKind, ValidationResu
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import Port
 from holdfast_checker.simulated.database import DATABASE
-from holdfast_checker.transactions.row_locks import count_ranges, lock_records
+from holdfast_checker.transactions.row_locks import count_records_in_ranges, lock_records
 
 __all__ = [
     "add_once_per_group",
@@ -204,7 +204,7 @@ def count_first(
     shipped: Callable[..., _Locked], port: Port, commits: Sequence[Commit], steps: Sequence[Step]
 ) -> _Locked:
     """In place of `lock_and_count`: count the ranges before their guards are locked."""
-    counts = count_ranges(port, commits)
+    counts = count_records_in_ranges(port, commits)
     return lock_records(port, steps), counts
 
 

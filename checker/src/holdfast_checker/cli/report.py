@@ -64,13 +64,13 @@ def print_outcome(outcome: CheckOutcome, out: Output) -> None:
         out.say("")
         for line in outcome.story.lines(details=outcome.options.details, width=out.width):
             out.say(line)
-        for line in textwrap.wrap(_describe_declared_guarantee(outcome.told[0].name, subject)[1], out.width):
+        for line in textwrap.wrap(_compare_with_declaration(outcome.told[0].name, subject)[1], out.width):
             out.say(line)
     if len(outcome.told) > 1:
         out.say("\nAlso violated; each command tells its story:")
         for found in outcome.told[1:]:
             title = subject.rules[found.name].title if found.name in subject.rules else ""
-            short = f" ({words})" if (words := _describe_declared_guarantee(found.name, subject)[0]) else ""
+            short = f" ({words})" if (words := _compare_with_declaration(found.name, subject)[0]) else ""
             out.say(f"  {property_heading(found.name, title)}{short}: {_reproducing_command(outcome, found)}")
     if (directory := outcome.options.save) is not None:
         for found in outcome.told:
@@ -128,7 +128,7 @@ def _summarize_violations(outcome: CheckOutcome) -> str:
     return f"nothing found in {extent}: {'the search is complete' if whole else 'the search is not complete'}"
 
 
-def _describe_declared_guarantee(name: str, subject: Subject[Any]) -> tuple[str, str]:
+def _compare_with_declaration(name: str, subject: Subject[Any]) -> tuple[str, str]:
     """Return what is declared about a property that broke, in two words and in one sentence; empty for a subject."""
     if subject.declared is None:
         return "", ""

@@ -30,7 +30,7 @@ from holdfast.errors import DestinationExistsError, HoldfastError
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.stores.base import Capabilities
 from holdfast_checker.committers.cluster import CLUSTER, TaskCommitTiming
-from holdfast_checker.committers.ledger import LOG_PREFIX, CommitAnnouncement
+from holdfast_checker.committers.ledger import LOG_PREFIX, PlannedCommit
 from holdfast_checker.committers.output import (
     DESTINATION,
     HOME,
@@ -373,7 +373,7 @@ class _ImmediateStorePort(Port):
         if call.operation == "tell":
             self.told = (call.args[0], call.args[1])
             return None
-        assert call.operation == "offer", call.operation
+        assert call.operation == "plan_commit", call.operation
         return self._do(Call(DESTINATION, "note", call.args))
 
     def token(self) -> str:
@@ -391,12 +391,12 @@ def _run_one_other_job(setting: WorldSettings, port: Port, one: OtherJob, number
     except HoldfastError:
         pass  # its driver aborts the job
     else:
-        port.call(Call(CLUSTER, "offer", (_make_commit_announcement(one, job, reports[0]),)))
+        port.call(Call(CLUSTER, "plan_commit", (_make_planned_commit(one, job, reports[0]),)))
     return commit_or_abort_job(replace(setting, tasks=1), port, job, reports)
 
 
-def _make_commit_announcement(one: OtherJob, job: JobRecord, report: TaskCommit) -> CommitAnnouncement:
-    return CommitAnnouncement(one.name, job.job, report.attempt, job.mode)
+def _make_planned_commit(one: OtherJob, job: JobRecord, report: TaskCommit) -> PlannedCommit:
+    return PlannedCommit(one.name, job.job, report.attempt, job.mode)
 
 
 def _run_only_task(

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from holdfast.commit.records import JobRecord, TaskCommit
-from holdfast_checker.committers.ledger import CommitAnnouncement
+from holdfast_checker.committers.ledger import PlannedCommit
 from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply, canonical_key
 
 CLUSTER = "cluster"
@@ -71,7 +71,7 @@ class ClusterState:
         given_up: whether recovery has started. Recovery presumes that the drivers are dead.
         unnoticed: tasks with a dead attempt that had permission to commit. With speculation, another attempt may ask
             for permission before the driver notices the death.
-        offers: announcements of jobs other than the driver's that they are about to commit; only properties read them.
+        planned: commits that jobs other than the driver's are about to make; only properties read them.
     """
 
     attempts: tuple[tuple[AttemptState, ...], ...]
@@ -84,7 +84,7 @@ class ClusterState:
     cancelled: bool = False
     told: tuple[LearnedOutcome, ...] = ()
     unnoticed: tuple[int, ...] = ()
-    offers: tuple[CommitAnnouncement, ...] = ()
+    planned: tuple[PlannedCommit, ...] = ()
 
     def outcome_learned_by(self, actor: str) -> str:
         """Return the job outcome that an actor has learned; an empty string if the actor has not learned any."""
@@ -148,8 +148,8 @@ class Cluster:
             )
         if operation == "await_end":
             return frozenset({make_access("job"), make_access("driver"), make_access("told")})
-        if operation == "offer":
-            return frozenset({make_access(f"offer {cast('CommitAnnouncement', call.args[0]).job}", writes=True)})
+        if operation == "plan_commit":
+            return frozenset({make_access(f"plan_commit {cast('PlannedCommit', call.args[0]).job}", writes=True)})
         return frozenset({make_access("told", writes=True)})
 
     def awaited_actor(self, state: object, call: Call) -> tuple[str, frozenset[Fault]] | None:
@@ -197,10 +197,10 @@ class Cluster:
         return [Alternative(state=replace(state, told=tuple(sorted((*state.told, told), key=lambda one: one.who))))]
 
     # --- other jobs ---------------------------------------------------------------------------------------------------
-    def _offer(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
-        offer = cast("CommitAnnouncement", call.args[0])
-        offers = tuple(sorted((*state.offers, offer), key=lambda one: one.job))
-        return [Alternative(state=replace(state, offers=offers))]
+    def _plan_commit(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+        added = cast("PlannedCommit", call.args[0])
+        planned = tuple(sorted((*state.planned, added), key=lambda one: one.job))
+        return [Alternative(state=replace(state, planned=planned))]
 
     def _await_end(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
         """Let a later job start once the driver has ended, or is gone from the cluster."""

@@ -139,15 +139,15 @@ def _is_write_after_decision(sandbox: StoreSandbox, before: View, after: View, a
     return len(now.uploads) > len(was.uploads) or len(now.objects) > len(was.objects)
 
 
-def _make_reader_sees_job_goal(*, new: bool) -> _StepGoal:
-    def has_reader_read_job(sandbox: StoreSandbox, before: View, after: View, actor: str) -> bool:
+def _make_read_goal(*, shows_job: bool) -> _StepGoal:
+    def is_such_read(sandbox: StoreSandbox, before: View, after: View, actor: str) -> bool:
         job = cluster_state(after).job
         read = [told for told in new_outcomes(before, after) if told.outcome == "read"]
         seen = [path for told in read for path in cast("tuple[int, int, tuple[str, ...]]", told.detail)[2]]
         mine = job is not None and any(job.job in path for path in seen)
-        return bool(read) and (mine if new else not mine)
+        return bool(read) and (mine if shows_job else not mine)
 
-    return has_reader_read_job
+    return is_such_read
 
 
 def _is_read_before_visible_mark(sandbox: StoreSandbox, before: View, after: View, actor: str) -> bool:
@@ -185,8 +185,8 @@ GOALS: Mapping[str, Goal] = {
     "late-attempt": Goal("an attempt writes after its job is decided", step=_is_write_after_decision),
     "refused": Goal("a job is refused because the destination holds data", step=_learned_outcome_goal("refused")),
     "skipped": Goal("a job has nothing to do", step=_learned_outcome_goal("skipped")),
-    "read-without": Goal("a reader sees nothing of the job", step=_make_reader_sees_job_goal(new=False)),
-    "read-with": Goal("a reader sees the job", step=_make_reader_sees_job_goal(new=True)),
+    "read-without": Goal("a reader sees nothing of the job", step=_make_read_goal(shows_job=False)),
+    "read-with": Goal("a reader sees the job", step=_make_read_goal(shows_job=True)),
     "read-between": Goal("a read ends when the job is decided and not yet visible", step=_is_read_before_visible_mark),
 }
 """All coverage goals for committers, by name."""

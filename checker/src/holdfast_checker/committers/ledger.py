@@ -46,8 +46,8 @@ class LogDecision:
 
 
 @dataclass(frozen=True, slots=True)
-class CommitAnnouncement:
-    """The announcement of a further job (not the tested one) that it is about to commit; read only by properties.
+class PlannedCommit:
+    """A commit that a further job (not the tested one) is about to make; read only by properties.
 
     Attributes:
         who: the actor.
@@ -69,7 +69,7 @@ class DecisionLedger:
         decisions: the decisions after `base`, in the order in which they were made.
         visible, done: numbers of the decisions that were marked visible or done, in the order of the marks; a second
             mark of the same kind is ignored.
-        offers: the commit announcements of jobs that run as a single atomic call.
+        planned: the commits of jobs that run as a single atomic call.
         wrong: describes a forbidden change of the log; empty if none was made.
     """
 
@@ -77,7 +77,7 @@ class DecisionLedger:
     decisions: tuple[LogDecision, ...] = ()
     visible: tuple[int, ...] = ()
     done: tuple[int, ...] = ()
-    offers: tuple[CommitAnnouncement, ...] = ()
+    planned: tuple[PlannedCommit, ...] = ()
     wrong: str = ""
 
     def with_record(self, seq: int, kind: str, data: bytes, *, created: bool = False) -> DecisionLedger:
@@ -124,11 +124,11 @@ class StoreSnapshotWithLedger(StoreSnapshot):
     ledger: DecisionLedger = DecisionLedger()
 
 
-class LedgerKeepingStore(StoreResource):
+class StoreWithDecisionLedger(StoreResource):
     """A simulated store that also records, in a ledger, every decision that was ever written to the decision log.
 
     The call ``notes`` returns how many decisions are marked visible: a reader makes it when its read begins and ends.
-    A job that runs as one atomic call (`AtomicProgram`) makes the call ``note`` to add a `CommitAnnouncement`.
+    A job that runs as one atomic call (`AtomicProgram`) makes the call ``note`` to add a `PlannedCommit`.
     """
 
     def set_initial_contents(self, image: StoreSnapshot) -> None:
@@ -143,8 +143,8 @@ class LedgerKeepingStore(StoreResource):
         if call.operation == "notes":
             return Reply(len(ledger.visible)), state
         if call.operation == "note":
-            offers = (*ledger.offers, cast("CommitAnnouncement", call.args[0]))
-            return Reply(), _attach_ledger(state, replace(ledger, offers=offers))
+            planned = (*ledger.planned, cast("PlannedCommit", call.args[0]))
+            return Reply(), _attach_ledger(state, replace(ledger, planned=planned))
         reply, after = super().execute_call(state, call, actor)
         if after is state or call.operation == "run_atomically":
             return reply, after

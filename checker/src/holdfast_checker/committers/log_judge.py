@@ -29,9 +29,9 @@ from holdfast.commit.two_phase.snapshot import read_snapshot
 from holdfast.errors import HoldfastError
 from holdfast_checker.committers.cluster import ClusterState, LearnedOutcome
 from holdfast_checker.committers.ledger import (
-    CommitAnnouncement,
     DecisionLedger,
     LogDecision,
+    PlannedCommit,
     extend_ledger,
     ledger_of_store,
 )
@@ -208,25 +208,25 @@ def commit_requests_by_job(
         )
     jobs = {one.name: one for one in setting.others}
     times: dict[str, int] = {}
-    for offer in _commit_announcements_by_job(cluster, ledger):
-        number = times[offer.who] = times.get(offer.who, -1) + 1
-        owner = FileOwner(offer.job, 0, offer.attempt)
+    for commit in _planned_commits_by_job(cluster, ledger):
+        number = times[commit.who] = times.get(commit.who, -1) + 1
+        owner = FileOwner(commit.job, 0, commit.attempt)
         files = {
             f"{folder}/{make_chosen_file_name(0, at) if setting.chosen else file_name(owner, at, '.txt')}": FileOrigin(
-                offer.who.partition(" ")[0], 0, number, at
+                commit.who.partition(" ")[0], 0, number, at
             )
-            for at, folder in enumerate(jobs[offer.who].directories)
+            for at, folder in enumerate(jobs[commit.who].directories)
         }
-        found[offer.job] = CommitRequest(who=f"the {offer.who}", mode=offer.mode, files=files, chosen=setting.chosen)
+        found[commit.job] = CommitRequest(who=f"the {commit.who}", mode=commit.mode, files=files, chosen=setting.chosen)
     return found
 
 
-def _commit_announcements_by_job(cluster: ClusterState, ledger: DecisionLedger) -> Sequence[CommitAnnouncement]:
-    """Return the offers (announcements that a job is about to commit) of all jobs except the driver's, by job id.
+def _planned_commits_by_job(cluster: ClusterState, ledger: DecisionLedger) -> Sequence[PlannedCommit]:
+    """Return the commits that jobs are about to make, of all jobs except the driver's, by job id.
 
     Job ids sort in the order in which an actor created them.
     """
-    return sorted((*cluster.offers, *ledger.offers), key=lambda one: one.job)
+    return sorted((*cluster.planned, *ledger.planned), key=lambda one: one.job)
 
 
 def _judge_recovery_report(told: LearnedOutcome, ledger: DecisionLedger) -> str:
@@ -255,7 +255,7 @@ def judge_destination_against_log(sandbox: StoreSandbox, view: View) -> str:
         words = _judge_store_against_log(sandbox, image, ledger, commit_requests_by_job(sandbox, cluster, ledger))
         return words or _judge_read(sandbox, sandbox.copy(view).context(), ledger, cluster)
 
-    return sandbox.get_cached_verdict((looked_at, ledger, reported, cluster.offers), judge_store_and_read) or ""
+    return sandbox.get_cached_verdict((looked_at, ledger, reported, cluster.planned), judge_store_and_read) or ""
 
 
 def _judge_store_against_log(
@@ -332,7 +332,7 @@ def judge_outcome(sandbox: StoreSandbox, view: View, told: LearnedOutcome) -> st
         return f"{told.who}: {words[-1]}" if all(words) else ""
     if told.outcome == "recovered":
         return _judge_recovery_report(told, ledger)
-    jobs: set[str] = {one.job for one in _commit_announcements_by_job(cluster, ledger) if one.who == told.who}
+    jobs: set[str] = {one.job for one in _planned_commits_by_job(cluster, ledger) if one.who == told.who}
     if "driver" in told.who and cluster.job is not None:
         jobs = {cluster.job.job}
     decided = [one for one in ledger.decisions if one.job in jobs]
@@ -370,7 +370,7 @@ def judge_final_files(sandbox: StoreSandbox, view: View) -> str:
     )
     if words:
         return f"after recovery, {words}"
-    left = [one for offer in _commit_announcements_by_job(cluster, ledger) for one in settled.leftover_keys(offer.job)]
+    left = [one for commit in _planned_commits_by_job(cluster, ledger) for one in settled.leftover_keys(commit.job)]
     if left:
         return f"after recovery {left[0]} is left"
     return _judge_commit_after_recovery(

@@ -124,7 +124,7 @@ _CLUSTER_CALLS: Mapping[str, str | Callable[[CallEvent], str]] = {
     "restart": "continues the job as its next attempt",
     "take_for_dead": "presumes the driver dead",
     "await_end": "starts once the driver is gone",
-    "offer": "is ready to commit",
+    "plan_commit": "is ready to commit",
     "tell": _describe_learned_outcome,
 }
 """For each operation of the cluster, what the caller does."""
@@ -145,7 +145,7 @@ _STORE_CALLS: Mapping[str, tuple[str, str, str]] = {
 }
 """For each operation that changes a store: verb, plural of its objects, and the end of the sentence."""
 
-_SMALL = frozenset({"begin", "offer", "create_upload"})
+_SMALL = frozenset({"begin", "plan_commit", "create_upload"})
 """Bookkeeping."""
 
 
@@ -175,7 +175,7 @@ class _CallDescriber:
 
     actors: tuple[str, ...]
 
-    def owner(self, token: str) -> str:
+    def creator_of(self, token: str) -> str:
         """Return the name of the actor that created a token, an id that starts with the actor's number."""
         number = int(token[:4], 16) - 1
         return self.actors[number] if 0 <= number < len(self.actors) else "another live job"
@@ -189,12 +189,12 @@ class _CallDescriber:
             return shorten_ids(path)
         groups = match.groupdict()
         if "attempt" in groups:
-            return self._with_owner(noun, self.owner(groups["attempt"]), event)
+            return self._with_owner(noun, self.creator_of(groups["attempt"]), event)
         if "task" in groups:
             return self._with_owner(noun, f"task {int(groups['task'])}", event)
         if "record" in groups:
             job = re.search(_JOB, path)
-            owner = self.owner(job[0][-12:]) if job else "driver"
+            owner = self.creator_of(job[0][-12:]) if job else "driver"
             return "the job's record" if owner == "driver" else f"the record of {owner}"
         return noun.format(**groups)
 
@@ -233,7 +233,7 @@ class _CallDescriber:
         elif operation == "finish_write" and (layout.is_hidden(str(args[0])) or event.call.resource != DESTINATION):
             plural, things = "hidden files", ("a hidden file",)
         elif operation == "abort_upload":
-            owner = self.owner(str(args[1]))
+            owner = self.creator_of(str(args[1]))
             things = (f"{'its upload' if owner == event.actor else f'the upload of {owner}'} to {things[0]}",)
         return CallPhrase(verb=verb, things=things, plural=plural, tail=tail, weight=weight)
 
@@ -302,7 +302,7 @@ class _CallDescriber:
             for key, found in _get_store_snapshot(view, name).objects.items()
             if name != DESTINATION or (key.startswith(HOME) and layout.is_hidden(key[len(HOME) :]))
         )
-        uploads = Counter(self.owner(name) for name, one in image.uploads.items() if one.info.key.startswith(HOME))
+        uploads = Counter(self.creator_of(name) for name, one in image.uploads.items() if one.info.key.startswith(HOME))
         return {
             "the destination shows": shown + (" (and _SUCCESS)" if HOME + layout.SUCCESS in image.objects else ""),
             "hidden": _describe_origins(origin for origin in hidden if not origin.damaged),

@@ -12,7 +12,7 @@ from holdfast.stores.base import Capabilities, MultipartLimits, Support
 from holdfast_checker.committers import actors
 from holdfast_checker.committers.actors import CommitterScene, WorldSettings, run_atomic_job, run_other_jobs
 from holdfast_checker.committers.cluster import CLUSTER, Cluster, name_of_attempt_actor
-from holdfast_checker.committers.ledger import LedgerKeepingStore
+from holdfast_checker.committers.ledger import StoreWithDecisionLedger
 from holdfast_checker.committers.output import DESTINATION, HOME, file_bytes, is_call_observed, make_chosen_file_name
 from holdfast_checker.committers.properties import RULES
 from holdfast_checker.committers.sandbox import NEIGHBOUR, BystanderJob, StoreSandbox
@@ -41,7 +41,7 @@ def build_world(committer: Committer, scene: CommitterScene, tracker: GoalTracke
         tracker: records the coverage goals that executions reach.
     """
     stores = {
-        name: (LedgerKeepingStore if name == DESTINATION else StoreResource)(
+        name: (StoreWithDecisionLedger if name == DESTINATION else StoreResource)(
             name, time_of=actors.time_of_actor, **options
         )
         for name, options in _options_of_stores(committer, scene).items()

@@ -155,7 +155,7 @@ def read_extents(contents: NamespaceContents, blobs: Mapping[str, bytes], extent
         KeyError: a blob or a record with its bytes does not exist.
     """
 
-    def read_blob(extent: Extent) -> bytes:
+    def stored_bytes_of_blob(extent: Extent) -> bytes:
         return contents.records[data_key(extent.blob)].value if extent.inline else blobs[f"{FOLDER}{extent.blob}"]
 
-    return b"".join(unframe_blob_range(one.blob, 0, one.length, read_blob(one)) for one in extents)
+    return b"".join(unframe_blob_range(one.blob, 0, one.length, stored_bytes_of_blob(one)) for one in extents)

@@ -49,7 +49,7 @@ def _directory_paths_by_id(known: Mapping[bytes, Record]) -> Mapping[int, str]:
     return {**{tree.root.id: f"(deleted) {tree.path}" for tree in contents.deleted.values()}, **found}
 
 
-def _record_text(key: bytes, record: Record) -> str:
+def _describe_value(key: bytes, record: Record) -> str:
     if not key.startswith(b"i"):
         return ""
     inode = next(iter(NamespaceContents({key: record}).inodes.values()))
@@ -70,7 +70,7 @@ def _describe_tree_state(view: View) -> Mapping[str, str]:
 
 NARRATOR = DatabaseWords(
     key=_record_name,
-    value=_record_text,
+    value=_describe_value,
     holds=_describe_tree_state,
     calls={
         (HISTORY, "invoke"): SentenceTemplate("is asked to", 1, " {2}"),

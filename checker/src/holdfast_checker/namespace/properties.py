@@ -38,7 +38,7 @@ def _judge_tree_structure(setting: NamespaceSetting, before: View, after: View, 
     return "; ".join(decode_namespace(after).structure_faults) or None
 
 
-def _judge_file_bytes(setting: NamespaceSetting, before: View, after: View, actor: str) -> str | None:
+def _judge_missing_bytes(setting: NamespaceSetting, before: View, after: View, actor: str) -> str | None:
     contents, objects = decode_namespace(after), _blobs_in_store(after).objects
     lost = sorted(
         [*contents.missing_inline_blobs, *(blob for blob in contents.blobs if f"{FOLDER}{blob}" not in objects)]
@@ -163,7 +163,7 @@ def _find_leftovers(
 _JUDGES: Mapping[str, Judges] = {
     "N2": (None, _judge_linearizability),
     "N1": (_judge_tree_structure, None),
-    "N3": (_judge_file_bytes, None),
+    "N3": (_judge_missing_bytes, None),
     "N5": (_judge_quota_counters, None),
     "leftovers": (None, _judge_garbage_collection),
 }

@@ -55,18 +55,19 @@ def describe_transaction(operation: Operation) -> str:
 
 
 # --- stories ----------------------------------------------------------------------------------------------------------
-def _record_text(key: bytes, record: Record) -> str:
+def _describe_value(key: bytes, record: Record) -> str:
     return describe_content((decode_text(record.value), record.number))
 
 
 def _describe_database_state(view: View) -> Mapping[str, str]:
     records = cast("DatabaseState", view.states[DATABASE]).records.as_dict()
-    return {"records": ", ".join(f"{key.decode()}={_record_text(key, one)}" for key, one in records.items()) or "none"}
+    words = ", ".join(f"{key.decode()}={_describe_value(key, one)}" for key, one in records.items())
+    return {"records": words or "none"}
 
 
 NARRATOR = DatabaseWords(
     key=lambda key, known: key.decode(),
-    value=_record_text,
+    value=_describe_value,
     holds=_describe_database_state,
     calls={
         (HISTORY, "invoke"): SentenceTemplate("begins an attempt", weight=CallImportance.SMALL),

@@ -131,7 +131,7 @@ def lock_and_count(
         The existing locked records, and the counts by (commit, range).
     """
     seen = lock_records(port, steps)
-    return seen, count_ranges(port, commits)
+    return seen, count_records_in_ranges(port, commits)
 
 
 def lock_records(port: Port, steps: Sequence[Step]) -> dict[bytes, Record]:
@@ -153,7 +153,7 @@ def lock_record(port: Port, step: Step) -> Record | None:
         UnavailableError: others keep creating and deleting the record.
     """
     if step.kind is StepKind.INSERT:
-        return _try_create_row(port, step.key)
+        return _create_row_or_get_existing(port, step.key)
     for _ in range(_LOCK_ATTEMPTS):
         record = cast("Record | None", port.call(Call(DATABASE, "lock", (step.key, needs_exclusive(step)))))
         if record is not None or lock_absent_record(port, step.key):
@@ -172,14 +172,14 @@ def lock_absent_record(port: Port, key: bytes) -> bool:
 
     Returns:
         Whether the row was created; if not, the record exists already."""
-    return _try_create_row(port, key) is None
+    return _create_row_or_get_existing(port, key) is None
 
 
-def _try_create_row(port: Port, key: bytes) -> Record | None:
+def _create_row_or_get_existing(port: Port, key: bytes) -> Record | None:
     return cast("Record | None", port.call(Call(DATABASE, "create", (key,))))
 
 
-def count_ranges(port: Port, commits: Sequence[Commit]) -> dict[tuple[int, int], int]:
+def count_records_in_ranges(port: Port, commits: Sequence[Commit]) -> dict[tuple[int, int], int]:
     """Count the records in each range that commits validate, up to one more than expected, by (commit, range)."""
     return {
         (call, index): cast("int", port.call(Call(DATABASE, "count", (one.start, one.end, one.count + 1))))

@@ -50,7 +50,7 @@ def _is_claim_key(key: bytes) -> bool:
     return key[_PLACE - 1 : _PLACE] == b"t"
 
 
-def _record_text(key: bytes, record: Record) -> str:
+def _describe_value(key: bytes, record: Record) -> str:
     """Describe the value of a record of the units database in a few words."""
     if key.startswith(b"Sp"):
         return _describe_progress(TaskProgress.of(record.value))
@@ -94,7 +94,7 @@ def _describe_units_state(view: View) -> Mapping[str, str]:
 
 NARRATOR = DatabaseWords(
     key=_record_name,
-    value=_record_text,
+    value=_describe_value,
     holds=_describe_units_state,
     calls={
         (DATABASE, "report"): SentenceTemplate("reports", tail=" that it has ended: {1}"),

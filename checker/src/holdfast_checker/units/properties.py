@@ -38,7 +38,7 @@ def _judge_serializability(setting: UnitsWorldContext, view: View) -> str | None
     """
     operations = _operations_of_units(setting, decode_units_state(view))
     if setting.scene.drops and decode_units_state(view).table_id != setting.table_id:
-        operations.append(_operation_of_unit("administrator", "empty", (), None))
+        operations.append(_make_operation("administrator", "empty", (), None))
     model = Model(initial=tuple(sorted(setting.scene.start.items())), apply=apply_to_model)
     return setting.get_cached_verdict(
         canonical_key(operations), lambda: judge_linearizable(operations, model).words or None
@@ -47,11 +47,11 @@ def _judge_serializability(setting: UnitsWorldContext, view: View) -> str | None
 
 def _operations_of_units(setting: UnitsWorldContext, state: DecodedUnitsState) -> list[Operation]:
     done = [unit for unit in setting.scripts if unit in state.effects]
-    found = [_operation_of_unit(unit, "unit", setting.scripts[unit], state.effects[unit][1]) for unit in done]
-    return [*found, _operation_of_unit("afterwards", "everything", (), state.cells, position=2)]
+    found = [_make_operation(unit, "unit", setting.scripts[unit], state.effects[unit][1]) for unit in done]
+    return [*found, _make_operation("afterwards", "everything", (), state.cells, position=2)]
 
 
-def _operation_of_unit(who: str, name: str, script: Script, value: object, position: int = 0) -> Operation:
+def _make_operation(who: str, name: str, script: Script, value: object, position: int = 0) -> Operation:
     args = cast("tuple[object, ...]", script)
     return Operation(who, name, args, position, position + 1, Outcome.OK, value)
 
