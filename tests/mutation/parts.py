@@ -79,12 +79,12 @@ PARTS: Mapping[str, Part] = {
     ),
     "units": Part(
         packages=("holdfast.units",),
-        tests=("unit/units", "checker/units"),
+        tests=("unit/units", "unit/spark/units", "checker/units"),
         files=("property/test_unit_records.py",),
     ),
     "records": Part(
         packages=("holdfast.records",),
-        tests=("unit/records",),
+        tests=("unit/records", "unit/cli/database"),
         files=("property/test_unit_records.py", "property/test_values_of_records.py"),
     ),
 }

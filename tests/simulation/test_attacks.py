@@ -172,6 +172,19 @@ def test_files_that_a_stuck_job_still_has_to_delete_are_counted_once() -> None:
     assert report.verified and world.contents() == expected("two"), report.problems
 
 
+def test_only_a_name_that_a_stuck_overwrite_still_has_to_delete_waits() -> None:
+    """C11. Otherwise the overwrite, once it can be finished, would delete the new job's file."""
+    world = World("upload")
+    commit_file(world.context(), "old")
+    ctx = refusing_deletes(world, "old")
+    assert not commit_file(ctx, "one", SaveMode.OVERWRITE).finished
+    with pytest.raises(ConflictError, match="touches"):
+        commit_file(ctx, "old")
+    assert commit_file(ctx, "another").committed
+    assert recover(world.context()).clean
+    assert world.listing() == {"one": b"new", "another": b"new"}
+
+
 def test_a_stream_waits_for_its_own_stuck_batch() -> None:
     """The next batch's cleanup deletes the data of all earlier ones, including the list of files still to delete."""
     world = World("upload")

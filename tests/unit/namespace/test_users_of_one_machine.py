@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.namespace import Configuration, init_namespace, open_namespace
+from holdfast.namespace.opening import groups_of_user
 from tests.children import Child
 
 _GROUP, _ANN, _BOB = 60_000, 60_001, 60_002
@@ -58,3 +60,9 @@ def test_whoever_comes_later_may_write_everything_too(place: Path) -> None:
     _as_user(_ANN, lambda: _use(database, data, name="g"))
     with open_namespace(database, user="root") as namespace:
         assert namespace.check().totals == {} and len(list(namespace.list("/"))) == 60
+
+
+def test_the_groups_of_a_user_are_those_of_the_machine() -> None:
+    found = subprocess.run(["id", "-Gn", "root"], capture_output=True, text=True, check=True)
+    assert sorted(groups_of_user("root")) == sorted(found.stdout.split())
+    assert groups_of_user("no such user") == []

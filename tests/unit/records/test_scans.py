@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,8 @@ from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.records import CellTransaction, Database, Row
 from holdfast.records.keys import cell_key
 from holdfast.records.tables import read_table
-from holdfast.transactions.base import Commit, Committed, Conflict
+from holdfast.transactions.base import Commit, Committed, Conflict, ScanPage
+from holdfast.transactions.memory import MemoryBackend
 from holdfast.transactions.transaction import Transaction
 from tests.unit.records.databases import FAST, SERVERS, begin, memory_db, open_dbs
 
@@ -266,6 +267,23 @@ def test_a_limit_of_reads_is_that_of_one_unit() -> None:
         end()
     assert len(cells.get_many("t", [6, 7, 8])) == 3
     assert cells.reads == 12
+
+
+def test_little_more_is_read_than_a_unit_may_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    db = _filled(20)
+    cells = begin(db.backend)
+    limited = CellTransaction(cells._read_set, cells._tables, most_reads=4)
+    asked: list[int] = []
+    scan = MemoryBackend.scan
+
+    def count(self: MemoryBackend, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
+        asked.append(limit)
+        return scan(self, start, end, limit, guards)
+
+    monkeypatch.setattr(MemoryBackend, "scan", count)
+    with pytest.raises(InvalidRequestError, match="reads more cells"):
+        limited.scan("t")
+    assert asked == [5]
 
 
 def test_a_limit_of_reads_counts_each_cell_once_over_many_pages() -> None:

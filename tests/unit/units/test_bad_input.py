@@ -526,6 +526,19 @@ def test_a_function_that_changes_its_value() -> None:
     assert given == {"list": [1, 5]}
 
 
+def test_a_database_that_refuses_access_is_no_failure_of_a_unit() -> None:
+    """Also not when it refuses the commit that follows one that the unit has made impossible."""
+    world, refusals = UnitWorld(), [AccessDeniedError("the role may not write"), InvalidRequestError("too large")]
+
+    def before(number: int, name: str) -> None:
+        if name == "commit" and refusals:
+            raise refusals.pop()
+
+    with pytest.raises(AccessDeniedError, match="the role may not write"):
+        world.task(lambda txn, key, value: txn.put("t", key, 1), database=Shaky(world.inner, before)).run(units(["a"]))
+    assert not refusals and not world.cells
+
+
 def test_a_value_that_cannot_be_copied() -> None:
     with pytest.raises(InvalidRequestError, match=r"cannot be copied for each run.*unit='a' type='function'"):
         Unit.of("a", lambda: None)

@@ -45,6 +45,7 @@ def test_other_units_have_another_digest() -> None:
     assert len({JobInput([survey(keys) for keys in tasks]).digest for tasks in found}) == len(found)
     first, again = (JobInput([survey(keys) for keys in found[0]]) for _ in range(2))
     assert (first.digest, first.units) == (again.digest, 150)
+    assert first.digest == "7851d13cdcb974da017820a9d9466968", "jobs that began before an upgrade go on after it"
 
 
 def test_other_numbers_of_rows_have_another_digest() -> None:

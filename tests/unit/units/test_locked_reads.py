@@ -59,6 +59,17 @@ def test_nothing_is_asked_beyond_the_end_of_a_range(monkeypatch: pytest.MonkeyPa
     assert asked == [b"a"]
 
 
+def test_nothing_is_asked_beyond_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = Record(1, b"", 0)
+    cells = dict.fromkeys((b"a", b"b", b"c"), record)
+    locked = _Changing(cells, {_GUARD: record, **cells})
+    asked: list[int] = []
+    scan = locked.scan
+    monkeypatch.setattr(locked, "scan", lambda start, end, limit: asked.append(limit) or scan(start, end, limit))
+    assert len(LockedReads(locked, exclusive=False).scan(b"a", b"z", 2, guard=_GUARD)) == 2
+    assert asked == [2]
+
+
 def test_absent_records_are_validated() -> None:
     reads = LockedReads(_Changing({}, {b"a": Record(1, b"", 0)}), exclusive=False)
     assert list(reads.get_many([b"a", b"b"])) == [b"a"]

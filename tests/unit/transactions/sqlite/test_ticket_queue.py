@@ -103,6 +103,12 @@ def test_who_has_had_the_latest_ticket_is_not_served_before_others(path: str) ->
     assert waiting.result() == 7
 
 
+def test_a_process_that_is_alone_does_not_wait_in_the_queue(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _served(path)
+    monkeypatch.setattr(TicketQueue, "_draw_ticket", lambda *_args: pytest.fail("it draws a ticket"))
+    assert [_served(path) for _ in range(3)] == [1, 2, 3]
+
+
 def _served(path: str) -> int:
     """Take a turn; return the number of its ticket."""
     with TicketQueue.of(path).turn(CLOCK, PATIENCE_S):

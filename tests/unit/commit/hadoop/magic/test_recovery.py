@@ -195,6 +195,24 @@ def test_files_that_no_set_names_are_kept() -> None:
     assert len(bucket.visible()) == 2
 
 
+def test_a_late_attempt_of_a_job_that_has_published_everything() -> None:
+    """Each of its sets' files is visible: the job is over, whatever else an attempt has written."""
+    bucket = Bucket("magic")
+    ctx, job = committed_tasks(bucket)
+    path = pendingset_path(job.job, 0)
+    committed = bucket.store.get(HOME + path)
+    bucket.run_task(ctx, job, 0, [b"late/0/0", b"late/0/1", b"late/0/2"])
+    complete(bucket, job, 0, 3)
+    bucket.store.put(HOME + path, committed)
+    for task in range(2):
+        complete(bucket, job, task, 2)
+    left = only(ctx)
+    assert left.action is RecoveryAction.CLEAN and "all of its files are visible" in left.reason
+    left.recover()
+    assert sorted(bucket.visible().values()) == sorted([*bucket.expected("new"), b"late/0/2"])
+    assert not bucket.debris()
+
+
 def test_files_that_are_gone_are_no_proof_of_a_rollback() -> None:
     """A later job may have replaced them: then the others are data of a committed job."""
     bucket = Bucket("magic")

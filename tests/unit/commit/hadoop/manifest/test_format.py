@@ -251,6 +251,11 @@ def test_a_manifest_of_absurd_size_is_refused() -> None:
         _decode(bytes(MAX_MANIFEST_BYTES + 1))
 
 
+def test_the_longest_manifest_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.commit.hadoop.manifest.format.MAX_MANIFEST_BYTES", len(_GOLDEN.encode()))
+    assert _decode(_GOLDEN.encode()) == _MANIFEST
+
+
 _CHARACTERS = st.characters(codec="utf-8", exclude_characters="/\0")
 _NAME = st.text(_CHARACTERS, min_size=1, max_size=8).filter(lambda name: not name.startswith((".", "_")))
 _PATH = st.lists(_NAME, min_size=1, max_size=3).map("/".join)
