@@ -374,7 +374,7 @@ class VersionedLog(Generic[E]):
             # Newest first, because the oldest entries may be trimmed during the search.
             entries = self.entries(range(view.head, max(after, view.oldest - 1), -1))
             try:
-                found = _find_newest_in_order(entries, matches)
+                found = _find_newest_linked_entry(entries, matches)
             except NotFoundError:
                 view = self.read()
                 continue
@@ -533,7 +533,7 @@ class VersionedLog(Generic[E]):
             store.delete_many(batch)
 
 
-def _find_newest_in_order(entries: Iterable[E], matches: Callable[[E], bool]) -> E | None:
+def _find_newest_linked_entry(entries: Iterable[E], matches: Callable[[E], bool]) -> E | None:
     """Return the newest matching entry; ignore entries that the next entry does not name as its predecessor.
 
     Args:

@@ -65,7 +65,7 @@ def verify(ctx: CommitContext, *, read: bool = False) -> VerifyReport:
     history, listed, success = _read_consistently(ctx)
     found, foreign = _count_files(listed)
     report = VerifyReport()
-    expected = _compute_expected_counts(history)
+    expected = _compute_expected_totals(history)
     for job, (files, size) in expected.items():
         has = found.pop(job, Totals())
         report.jobs += 1
@@ -136,7 +136,7 @@ def _count_files(files: Iterable[VisibleFile]) -> tuple[dict[JobId, Totals], Tot
     return found, foreign
 
 
-def _compute_expected_counts(history: History) -> dict[JobId, tuple[int, int]]:
+def _compute_expected_totals(history: History) -> dict[JobId, tuple[int, int]]:
     """Compute the number of files and bytes that each committed job must have, by replaying the log."""
     expected: dict[JobId, tuple[int, int]] = {}
     for decision in history.decisions:

@@ -115,7 +115,7 @@ class View:
     has_more: bool = False
 
     @property
-    def has_children(self) -> bool:
+    def has_records_in_extra_range(self) -> bool:
         """Whether the range of keys that the operation has asked for (`extra_range`) contains a record."""
         return bool(self.page)
 

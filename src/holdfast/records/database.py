@@ -31,7 +31,7 @@ from holdfast.records.cells import (
 from holdfast.records.keys import (
     cell_key,
     column_bytes,
-    counter_in_key,
+    counter_in_history_key,
     dropped_mark_key,
     history_range,
     new_table_id,
@@ -454,7 +454,7 @@ class DatabaseSnapshot(CellReader):
             raise InvalidRequestError("the table keeps no history: create another one that does", table=table)
         first, last = history_range(cell_key(definition.id, row, column_bytes(column)))
         return [
-            (counter_in_key(key), decode_known_cell_value(record, row, column) if record.value else None)
+            (counter_in_history_key(key), decode_known_cell_value(record, row, column) if record.value else None)
             for key, record in iter_records(self.reader, first, last)
         ]
 

@@ -150,7 +150,7 @@ def history_range(cell: bytes) -> tuple[bytes, bytes]:
     return prefix, prefix + b"\xff" * ID_BYTES + b"\xff"
 
 
-def counter_in_key(key: bytes) -> int:
+def counter_in_history_key(key: bytes) -> int:
     """Return the update counter in the key of a history entry."""
     return int(_ID.unpack_from(key, len(key) - ID_BYTES)[0])
 

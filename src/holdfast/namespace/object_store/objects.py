@@ -248,7 +248,7 @@ class RemoveEmptyDirectory(SinglePathOperation):
         if chain.target is None:
             check_reachable_and_not_frozen(chain, context)
             return Changes(True)
-        if not is_untouched_implicit_directory(chain.target) or view.has_children:
+        if not is_untouched_implicit_directory(chain.target) or view.has_records_in_extra_range:
             return Changes(False)
         return Delete(path=self.path).execute(view, context)
 

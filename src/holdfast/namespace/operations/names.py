@@ -112,7 +112,7 @@ class Delete(SinglePathOperation):
             context.caller.check_removal(chain)
         else:
             context.caller.check_superuser("delete the root")
-        if target is not None and target.is_directory and not self.recursive and view.has_children:
+        if target is not None and target.is_directory and not self.recursive and view.has_records_in_extra_range:
             raise DirectoryNotEmptyError("the directory is not empty: delete it recursively", path=str(self.path))
         if target is None or not self.path.names:
             return Changes(False)
@@ -266,7 +266,7 @@ class Rename:
             )
         if not self.overwrite:
             raise PathExistsError("the target exists: choose another one, or overwrite it", path=str(target.path))
-        if replaced.id in {inode.id for inode in source.ancestors} or view.has_children:
+        if replaced.id in {inode.id for inode in source.ancestors} or view.has_records_in_extra_range:
             raise DirectoryNotEmptyError("the target is a directory that is not empty: empty it", path=str(target.path))
         context.caller.check_removal(target)
 

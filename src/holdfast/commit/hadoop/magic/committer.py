@@ -231,7 +231,7 @@ def find_magic_jobs(ctx: CommitContext) -> dict[JobId, float]:
     return dict(sorted(jobs.items()))
 
 
-def has_records(ctx: CommitContext, job: JobId, folders: Sequence[str]) -> bool:
+def knows_job(ctx: CommitContext, job: JobId, folders: Sequence[str]) -> bool:
     """Check whether one of these folders, maybe of other destinations (C7), contains the job's magic directory."""
 
     def has_magic_directory_in(folder: str) -> bool:
@@ -306,5 +306,5 @@ MAGIC = Committer(
     commit_task=commit_task,
     abort_task=abort_task,
     find_leftovers=list_magic_leftovers,
-    knows_job=has_records,
+    knows_job=knows_job,
 )

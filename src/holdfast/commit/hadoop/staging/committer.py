@@ -292,7 +292,7 @@ def clean_up_staging_job(measure: Measure, job: JobRecord, *, with_sets: bool = 
     delete_dir(staging_context(ctx), job.job)
 
 
-def has_records(ctx: CommitContext, job: JobId, folders: Sequence[str]) -> bool:
+def knows_job(ctx: CommitContext, job: JobId, folders: Sequence[str]) -> bool:
     """Check whether the shared directory contains data of the job; ignore `folders`."""
     if ctx.staging is None:
         return False
@@ -407,7 +407,7 @@ def _make_committer(name: str, summary: str, modes: frozenset[SaveMode], conflic
         commit_task=partial(commit_task, conflicts),
         abort_task=abort_task,
         find_leftovers=partial(list_staging_leftovers, committer=name),
-        knows_job=has_records,
+        knows_job=knows_job,
     )
 
 
