@@ -336,7 +336,7 @@ def _log_has_trimmed_decisions(view: View, settled: CopiedStores, base_seq: int)
     return any(one.seq > base_seq and (key not in kept or kept[key].data != one.data) for key, one in keys.items())
 
 
-def _judge_leftovers(sandbox: StoreSandbox, view: View) -> str | None:
+def _judge_leftovers_after_recovery(sandbox: StoreSandbox, view: View) -> str | None:
     """Judge that after recovery no store contains an upload or a hidden file with the job's id."""
     job = cluster_state(view).job
     if job is None:
@@ -435,7 +435,7 @@ _JUDGES: Mapping[str, Judges] = {
     "whole-reads": (_judge_atomic_read, None),
     "plain-reads": (_judge_atomic_listing, None),
     "C10": (None, _judge_repeatability),
-    "no-leftovers": (None, _judge_leftovers),
+    "no-leftovers": (None, _judge_leftovers_after_recovery),
 }
 """The functions that judge a step and the end of a history, by the name of the property."""
 

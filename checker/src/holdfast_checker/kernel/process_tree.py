@@ -101,7 +101,7 @@ class ProcessTrees:
             if index >= _CALLS_LIMIT:
                 first.append(self._get_end_state(at, last, f"more than {_CALLS_LIMIT} calls: a wait is unbounded"))
                 return None
-            at = self._append_reply(at, last, call)
+            at = self._add_call_after_reply(at, last, call)
             first.append(at)
             last = self._execute_call_undisturbed(world, call, self.actors[actor].name)
             return last
@@ -153,7 +153,7 @@ class ProcessTrees:
         self.places.append(place)
         return place
 
-    def _append_reply(self, parent: LocalState | None, reply: Reply | None, call: Call) -> LocalState:
+    def _add_call_after_reply(self, parent: LocalState | None, reply: Reply | None, call: Call) -> LocalState:
         number = -1
         if parent is not None:
             assert reply is not None

@@ -105,7 +105,7 @@ class DecodedUnitsState:
         return next((one.id for one in list_tables(self._copy) if one.name == CELLS), None)
 
     @cached_property
-    def stray_cells(self) -> tuple[bytes, ...]:
+    def cells_outside_tables(self) -> tuple[bytes, ...]:
         """The keys of orphaned cells: they belong to no table, not even to one whose deletion is pending."""
         dropped = [parse_dropped_mark_key(key) for key in self.records.keys if _is_within(key, dropped_marks_range())]
         ranges = [cells_range(one) for one in (*(table.id for table in list_tables(self._copy)), *dropped)]

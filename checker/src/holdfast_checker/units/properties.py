@@ -130,8 +130,8 @@ def _judge_false_errors(setting: UnitsWorldContext, before: View, after: View, a
 
 
 # --- U6, U7 -----------------------------------------------------------------------------------------------------------
-def _judge_stray_cells(setting: UnitsWorldContext, view: View) -> str | None:
-    count = len(decode_units_state(view).stray_cells)
+def _judge_cells_outside_tables(setting: UnitsWorldContext, view: View) -> str | None:
+    count = len(decode_units_state(view).cells_outside_tables)
     return f"{count} cells belong to no table" if count else None
 
 
@@ -195,7 +195,7 @@ _JUDGES: Mapping[str, Judges] = {
     "U3": (_judge_early_success_report, _judge_lost_effects),
     "U4": (_after_every_step(_describe_wrong_progress), None),
     "U5": (_judge_false_errors, None),
-    "U6": (None, _judge_stray_cells),
+    "U6": (None, _judge_cells_outside_tables),
     "U7": (_judge_late_effects, None),
     "W1": (_after_every_step(_describe_misplaced_work_units), None),
     "W2": (_judge_early_work_list_end, _judge_endless_work_list),

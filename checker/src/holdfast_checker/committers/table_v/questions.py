@@ -272,7 +272,7 @@ def _pending_uploads(view: View) -> list[tuple[str, str]]:
     return [(one.info.key, one.info.upload_id) for image in images for one in image.uploads.values()]
 
 
-def _judge_atomic_task_commit(sandbox: StoreSandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_death_in_task_commit(sandbox: StoreSandbox, before: View, after: View, actor: str) -> str | None:
     """Ask whether an attempt that dies in its task commit has made all or none of its files visible.
 
     If the attempt made no file visible, the next attempt and the job commit must produce the right output.
@@ -427,8 +427,8 @@ _JUDGES: Mapping[str, Judges] = {
     "uncommitted-output-observable": (partial(_judge_early_reads, AttemptState.RUNNING), None),
     "uncommitted-output-observable-in-commit": (partial(_judge_early_reads, AttemptState.COMMITTING), None),
     "committed-output-observable": (_judge_reads_of_committed_tasks, None),
-    "atomic-task-commit": (_judge_atomic_task_commit, None),
-    "atomic-task-commit-two-commits": (_judge_atomic_task_commit, None),
+    "atomic-task-commit": (_judge_death_in_task_commit, None),
+    "atomic-task-commit-two-commits": (_judge_death_in_task_commit, None),
     "atomic-job-commit": (partial(_judge_atomic_job_commit, "readers", None), None),
     "atomic-job-commit-listed": (
         partial(_judge_atomic_job_commit, "readers that list the destination", read_by_listing),
