@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -124,8 +125,10 @@ def test_only_what_is_the_same_for_all_is_kept(database: str, tmp_path: Path, op
 
 
 def test_what_the_database_says_is_checked(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InvalidRequestError, match="names and texts"):
-        _configuration(tmp_path, {"endpoint": 1})  # type: ignore[dict-item]  # what this is about
+    wrong: list[Any] = [{"endpoint": 1}, ["endpoint"]]
+    for options in wrong:
+        with pytest.raises(InvalidRequestError, match="names and texts"):
+            _configuration(tmp_path, options)
     for damaged in ('"x"', '["endpoint"]', '{"endpoint": {}}'):
         path = tmp_path / "m.db"
         path.unlink(missing_ok=True)

@@ -98,6 +98,16 @@ def test_a_catalog_that_stays_locked_is_given_up(catalog: Path) -> None:
     register_namespace("ns", "sqlite:///n.db", clock)
 
 
+@pytest.mark.parametrize(
+    "content", ['{"a": 5, "b": "sqlite:///b.db"}', '{"a": "sqlite:///a.db", "b": null}', "[]", "{"]
+)
+def test_a_file_that_is_no_catalog_is_refused(catalog: Path, content: str) -> None:
+    catalog.parent.mkdir()
+    catalog.write_text(content)
+    with pytest.raises(CorruptDataError):
+        read_catalog()
+
+
 @pytest.mark.parametrize("exists", [True, False])
 def test_a_catalog_that_is_a_link_stays_one(tmp_path: Path, catalog: Path, exists: bool) -> None:
     """As in a directory of dotfiles."""

@@ -6,9 +6,13 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+import pytest
+
 from holdfast.namespace import Configuration, Namespace, init_namespace, open_namespace
 from holdfast.namespace.keys import (
     MOST_ID,
+    ROOT_ID,
+    ROOT_KEY,
     data_key,
     inode_key,
     lease_key,
@@ -80,6 +84,36 @@ def test_nothing_else_reaches_the_database_while_locks_are_held() -> None:
     assert namespace.delete("/deep1", recursive=True)
     namespace.collect()
     assert namespace.content_summary("/").directories == 1 + 3 * 3 - 3
+
+
+def test_only_directories_above_the_parents_of_all_paths_have_a_shared_lock() -> None:
+    """Their other users go on; records that two operations may both write are not read by both before they do."""
+    locked: dict[bool, set[bytes]] = {False: set(), True: set()}
+
+    class Recorded(_OneAtATime):
+        @contextmanager
+        def begin_locking_transaction(self) -> Iterator[LockingTransaction]:
+            with super().begin_locking_transaction() as transaction:
+                read = transaction.read
+
+                def record(keys: Collection[bytes], *, exclusive: bool) -> dict[bytes, Record]:
+                    locked[exclusive].update(keys)
+                    return read(keys, exclusive=exclusive)
+
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(transaction, "read", record)
+                    yield transaction
+
+    namespace = World(database=Recorded()).client(locks=True)
+    for path in ("/a/b/f", "/x/y/g"):
+        namespace.write_file(path, b"1")
+    for found in locked.values():
+        found.clear()
+    namespace.rename("/a/b/f", "/x/y/g", overwrite=True)
+    assert locked[False] == {ROOT_KEY, inode_key(ROOT_ID, b"a"), inode_key(ROOT_ID, b"x")}
+    assert not locked[False] & locked[True]
+    parents = {key for key in locked[True] if key.endswith((b"b", b"y"))}
+    assert len(parents) == 2
 
 
 def test_what_a_step_leaves_to_be_written_waits_until_the_locks_are_free() -> None:

@@ -15,9 +15,12 @@ from holdfast.namespace.configuration import load_configuration
 from holdfast.namespace.errors import PermissionDeniedError
 from holdfast.namespace.keys import CONFIGURATION
 from holdfast.namespace.opening import reconfigure_namespace
+from holdfast.runtime import Environment
 from holdfast.stores.base import iter_objects
 from holdfast.transactions.base import Commit
+from tests.clocks import SimulatedClock
 from tests.namespace_world import HookedDatabase, World
+from tests.unit.namespace.fresh import fresh_namespace
 
 _LARGE = b"0123456789"
 _DAY_S = 24 * 3600
@@ -134,3 +137,8 @@ def test_data_that_moved_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with open_namespace(url, user="root") as namespace:
         assert namespace.open("/f").read() == _LARGE
         assert namespace.check().totals == {}
+
+
+def test_the_time_of_the_creation_is_kept_in_milliseconds() -> None:
+    with fresh_namespace(environment=Environment(clock=SimulatedClock(1_800_000_000.25, 0))) as namespace:
+        assert namespace.configuration.created_ms == 1_800_000_000_250

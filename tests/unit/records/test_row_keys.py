@@ -116,6 +116,11 @@ def test_a_row_without_its_end_is_refused(row: Row) -> None:
             decode_row(encoded[:length])
 
 
+def test_a_text_that_is_not_valid_is_refused() -> None:
+    with pytest.raises(CorruptDataError, match="names no row"):
+        decode_row(encode_row("a").replace(b"a", b"\xff"))
+
+
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_an_integer_of_more_than_64_bits_is_refused(sign: int) -> None:
     code = encode_row(0)[0] + sign * 9

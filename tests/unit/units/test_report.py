@@ -48,6 +48,12 @@ def test_a_report_comes_back_from_json() -> None:
     assert JobReport.of(json.loads(json.dumps(report.to_json()))) == report
 
 
+def test_the_figures_of_each_task_are_in_json_unless_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.units.report._MOST_TASKS", 2)
+    shown = [JobReport.of_tasks(JOB, [_task(100)] * tasks, 8.0).to_json()["tasks"] for tasks in (1, 2, 3)]
+    assert [len(tasks) for tasks in shown] == [1, 2, 0]
+
+
 def test_a_printed_report_is_its_summary() -> None:
     report = JobReport.of_tasks(JOB, [_task(100), _task(300)], 8.0)
     shown = str(report).splitlines()

@@ -11,6 +11,8 @@ import pytest
 from holdfast.commit import TWO_PHASE, JobRecord, Kind, SaveMode, StreamBatch
 from holdfast.commit.codec import decode_job
 from holdfast.commit.layout import job_record_path
+from holdfast.commit.two_phase.decision import is_already_committed
+from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.commit.two_phase.records import (
     LogEntry,
     LogState,
@@ -45,6 +47,15 @@ def test_a_batch_counts_up_to_the_mark() -> None:
     assert committed == [True, True, True, False, False]
     assert not is_committed_batch(job_of("new", 0, "c9"), MARKS)
     assert not is_committed_batch(dataclasses.replace(job_of("new", 0, "c9"), stream=None), MARKS)
+
+
+def test_a_batch_whose_decision_a_database_has_lost_is_not_committed() -> None:
+    """C8. What was read is searched again once it is durable."""
+    world = World("transaction")
+    run_job(world.context(), "other")
+    ctx = world.context()
+    view = read_log(ctx)
+    assert not is_already_committed(ctx, job_of("flights", 7, "c1"), LogState(streams=MARKS), view)
 
 
 def test_a_mark_moves_for_its_stream_alone() -> None:

@@ -26,7 +26,7 @@ from holdfast.namespace.other_records import HARD_LIMIT_MS, DeletedTree, Lease, 
 from holdfast.transactions.base import Commit, Committed
 from tests.namespace_world import World
 
-__all__ = ["LARGE", "PLANTS", "Plant", "Site", "healthy_site"]
+__all__ = ["LARGE", "PLANTS", "Plant", "Site", "healthy_site", "share_blobs"]
 
 LARGE = b"0123456789"
 """Too large for the database of a test."""
@@ -198,15 +198,15 @@ def _damaged_small(site: Site) -> None:
 
 
 def _shared_object(site: Site) -> None:
-    _share(site, "/top", "/a/b/large")
+    share_blobs(site, "/top", "/a/b/large")
 
 
 def _shared_small(site: Site) -> None:
     site.namespace.write_file("/a/b/small2", b"456")
-    _share(site, "/a/b/small2", "/a/b/small")
+    share_blobs(site, "/a/b/small2", "/a/b/small")
 
 
-def _share(site: Site, path: str, other: str) -> None:
+def share_blobs(site: Site, path: str, other: str) -> None:
     """Let a file have the blobs of another one instead of its own."""
     for extent in site.inode(site.key(path)).extents:
         site.world.store.delete(site.world.blobs.key(extent.blob))

@@ -17,9 +17,18 @@ from holdfast.namespace.inode import decode_inode, encode_inode
 from holdfast.namespace.keys import ROOT_ID, ROOT_KEY, deleted_key, inode_key
 from holdfast.transactions.base import Commit
 from tests.namespace_world import HookedDatabase, World, all_records
-from tests.unit.namespace.fsck.plants import LARGE, PLANTS, Plant, Site, healthy_site
+from tests.unit.namespace.fsck.plants import LARGE, PLANTS, Plant, Site, healthy_site, share_blobs
 
 _each = pytest.mark.parametrize("plant", PLANTS.values(), ids=PLANTS)
+
+
+def test_each_file_of_a_blob_is_named() -> None:
+    site = healthy_site()
+    share_blobs(site, "/top", "/a/b/large")
+    share_blobs(site, "/a/b/c/other", "/a/b/large")
+    (finding,) = site.namespace.check().findings
+    named = {finding.path, *finding.detail.removeprefix("and ").split(" and ")}
+    assert named == {"/top", "/a/b/large", "/a/b/c/other"} and len(finding.keys) == 3
 
 
 @_each

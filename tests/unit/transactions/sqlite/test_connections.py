@@ -484,3 +484,17 @@ def test_the_thread_that_forks_opens_no_connection_before_it_is_done(path: str) 
     with found.reader():
         pass
     found.close()
+
+
+def test_a_fork_that_ends_lets_no_connection_open_during_another_one(path: str) -> None:
+    found = SqliteConnectionPool(path, lambda: sqlite3.connect(path), _NoWait())
+    first, second = forks_module._ForkState(), forks_module._ForkState()
+    for state in (first, second):
+        found.before_fork(ForkInProgress(state))
+    del second, state
+    with pytest.raises(UnavailableError, match="this process is being forked"), found.reader():
+        pass
+    del first
+    with found.reader():
+        pass
+    found.close()
