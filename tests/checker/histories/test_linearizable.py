@@ -140,7 +140,7 @@ class _Register:
     def state_key(self, state: object) -> Hashable:
         return cast("tuple[int, int]", state)
 
-    def awaited_actor(self, state: object, call: Call) -> None:
+    def find_unblockers(self, state: object, call: Call) -> None:
         return None
 
     def state_after_death(self, state: object, actor: str) -> object:

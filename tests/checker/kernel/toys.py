@@ -55,7 +55,7 @@ class Cells:
         writes = call.operation not in ("get", "await")
         return frozenset({Access(CELLS, str(call.args[0]), writes=writes)})
 
-    def awaited_actor(self, state: object, call: Call) -> None:
+    def find_unblockers(self, state: object, call: Call) -> None:
         """Return None: anything may end a wait."""
 
     def state_after_death(self, state: object, actor: str) -> object:
@@ -85,7 +85,7 @@ class Lock:
     def footprint(self, call: Call) -> Footprint:
         return frozenset({Access(LOCK, "", writes=True)})
 
-    def awaited_actor(self, state: object, call: Call) -> None:
+    def find_unblockers(self, state: object, call: Call) -> None:
         """Return None: a release ends a wait, too."""
 
     def state_after_death(self, state: object, actor: str) -> object:

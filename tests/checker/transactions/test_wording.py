@@ -9,7 +9,7 @@ import pytest
 from holdfast_checker.framework.check import Check
 from holdfast_checker.histories.history import Operation, Outcome
 from holdfast_checker.kernel.explore import Budget
-from holdfast_checker.transactions.narration import describe_answer, describe_transaction, format_steps
+from holdfast_checker.transactions.narration import describe_answer, describe_transaction, format_script_steps
 from holdfast_checker.transactions.scenes import SCENES
 from holdfast_checker.transactions.worlds import TRANSACTIONS
 from tests.checker.transactions.mutants import MUTANTS
@@ -21,7 +21,7 @@ def test_steps() -> None:
         *(("scan", "w", "z", 2), ("put", "x", "a"), ("insert", "y", ""), ("delete", "z"), ("add", "n", 3)),
         *(("at_most", "n", 4), ("failed",), ("everything",)),
     )
-    assert format_steps(steps) == [
+    assert format_script_steps(steps) == [
         *("get x", "get_many x y", "scan w z", "scan w z 2", "put x a"),
         *("insert y ''", "delete z", "add n 3", "at_most n 4", "failed", "everything"),
     ]

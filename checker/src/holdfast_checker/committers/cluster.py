@@ -152,7 +152,7 @@ class Cluster:
             return frozenset({make_access(f"plan_commit {cast('PlannedCommit', call.args[0]).job}", writes=True)})
         return frozenset({make_access("told", writes=True)})
 
-    def awaited_actor(self, state: object, call: Call) -> tuple[str, frozenset[Fault]] | None:
+    def find_unblockers(self, state: object, call: Call) -> tuple[str, frozenset[Fault]] | None:
         now = cast("ClusterState", state)
         if call.operation not in ("take_over", "take_for_dead") or now.job is None:
             return None

@@ -137,7 +137,7 @@ class Recorder:
         own, other = ("invoked", "ended") if call.operation == "invoke" else ("ended", "invoked")
         return frozenset({Access(HISTORY, f"{own}/{who}", writes=True), Access(HISTORY, f"{other}/", below=True)})
 
-    def awaited_actor(self, state: object, call: Call) -> None:
+    def find_unblockers(self, state: object, call: Call) -> None:
         return None  # no call on a recorder blocks
 
     def state_after_death(self, state: object, actor: str) -> object:

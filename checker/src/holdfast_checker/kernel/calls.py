@@ -128,7 +128,7 @@ class Resource(Protocol):
         Superfluous accesses only cost time; a missing one makes the exploration skip interleavings that differ."""
         ...
 
-    def awaited_actor(self, state: object, call: Call) -> tuple[str, frozenset[Fault]] | None:
+    def find_unblockers(self, state: object, call: Call) -> tuple[str, frozenset[Fault]] | None:
         """Return which actor's death and which faults can unblock a blocked call.
 
         Returns:

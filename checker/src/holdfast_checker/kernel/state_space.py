@@ -241,7 +241,7 @@ class StateSpace:
         if place.call is None:
             return -1, False
         resource = self._index[place.call.resource]
-        found = self._resources[resource].awaited_actor(self._numbered[resource].values[state[resource]], place.call)
+        found = self._resources[resource].find_unblockers(self._numbered[resource].values[state[resource]], place.call)
         if found is None:
             return -1, False
         return self._actors[found[0]], not any(self._remaining_faults(state, fault) for fault in found[1])

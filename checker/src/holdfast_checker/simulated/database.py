@@ -83,7 +83,7 @@ class DatabaseResource:
             return (image.records, canonical_key(image.late), image.crashes, image.unsaved)
         return (image.records, canonical_key(image.late)) if image.late else image.records
 
-    def awaited_actor(self, state: object, call: Call) -> None:
+    def find_unblockers(self, state: object, call: Call) -> None:
         """Return None (no particular actor): even a late commit may unblock a call."""
 
     def state_after_death(self, state: object, actor: str) -> object:

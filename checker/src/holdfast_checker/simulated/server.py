@@ -81,7 +81,7 @@ class SharedClockResource:
     def footprint(self, call: Call) -> Footprint:
         return frozenset({Access(CLOCK, "", writes=call.operation == "pass")})
 
-    def awaited_actor(self, state: object, call: Call) -> None:
+    def find_unblockers(self, state: object, call: Call) -> None:
         return None
 
     def state_after_death(self, state: object, actor: str) -> object:

@@ -89,7 +89,7 @@ class StoreResource:
     def state_key(self, state: object) -> Hashable:
         return cast("StoreSnapshot", state).key
 
-    def awaited_actor(self, state: object, call: Call) -> None:
+    def find_unblockers(self, state: object, call: Call) -> None:
         """Return None, since no call on a store blocks."""
 
     def state_after_death(self, state: object, actor: str) -> object:

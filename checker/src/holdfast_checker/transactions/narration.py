@@ -15,7 +15,7 @@ from holdfast_checker.simulated.narration import DatabaseWords, SentenceTemplate
 from holdfast_checker.transactions.scripts import Content, Contents, Step, decode_text
 
 
-def format_steps(steps: Sequence[Step]) -> list[str]:
+def format_script_steps(steps: Sequence[Step]) -> list[str]:
     """Format each step of a transaction as in a scene file: ``put x a``."""
     return [shlex.join(str(one) for one in step if one is not None) for step in steps]
 
@@ -48,7 +48,7 @@ def describe_answer(answer: object) -> str:
 
 def describe_transaction(operation: Operation) -> str:
     """Describe a recorded transaction in words: its actor, its steps, and its answer."""
-    wanted = "; ".join(format_steps(cast("Sequence[Step]", operation.args))) or "nothing"
+    wanted = "; ".join(format_script_steps(cast("Sequence[Step]", operation.args))) or "nothing"
     is_known = operation.outcome is Outcome.OK
     answer = f"'s answer {describe_answer(operation.value)}" if is_known else ", who got no answer"
     return f"{operation.who}{answer} (it wanted: {wanted})"

@@ -62,7 +62,7 @@ class ScriptLog:
         self.steps.append(step)
 
 
-class _TransactionScriptPlayer:
+class _TransactionScriptInterpreter:
     """Runs the steps of a script on a transaction."""
 
     def __init__(self, transaction: Transaction, played: ScriptLog, prefix: str, looks: bool) -> None:
@@ -196,7 +196,7 @@ def run_script(
     """Run the steps of a script on a transaction of the shipped code.
 
     A step ("unless", key) ends the script if the record exists. The other steps are calls of methods of
-    `_TransactionScriptPlayer`.
+    `_TransactionScriptInterpreter`.
 
     Args:
         played: records the plain steps, also if one of them fails.
@@ -208,7 +208,7 @@ def run_script(
     Raises:
         InconsistentReadError: two records that are always written together differ.
     """
-    player = _TransactionScriptPlayer(transaction, played, prefix, looks)
+    player = _TransactionScriptInterpreter(transaction, played, prefix, looks)
     for kind, *arguments in script:
         if kind == "unless":
             if player.get(*arguments) is not None:

@@ -93,7 +93,7 @@ class UnitsDatabase(LockableDatabase):
     def state_key(self, state: object) -> Hashable:
         return (super().state_key(state), cast("UnitsImage", state).ends)
 
-    def awaited_actor(self, state: object, call: Call) -> tuple[str, frozenset[Fault]] | None:  # type: ignore[override] # waits for commits have no single culprit, those for attempts do
+    def find_unblockers(self, state: object, call: Call) -> tuple[str, frozenset[Fault]] | None:  # type: ignore[override] # waits for commits have no single culprit, those for attempts do
         return (str(call.args[0]), frozenset()) if call.operation == "await" else None
 
     def state_after_death(self, state: object, actor: str) -> object:

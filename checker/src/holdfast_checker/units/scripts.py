@@ -88,13 +88,13 @@ def apply_to_model(state: Hashable, operation: Operation) -> tuple[Hashable, obj
 
 
 def _run_script_steps(cells: CellAccess, script: Script) -> list[Any]:
-    player = _ScriptPlayer(cells)
+    player = _UnitScriptInterpreter(cells)
     for kind, *arguments in script:
         getattr(player, kind)(*arguments)
     return player.saw
 
 
-class _ScriptPlayer:
+class _UnitScriptInterpreter:
     """Runs the steps of a unit's script on cells, and collects what its reads return in `saw`."""
 
     def __init__(self, cells: CellAccess) -> None:

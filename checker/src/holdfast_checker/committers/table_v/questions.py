@@ -87,9 +87,9 @@ class ObservedCluster(Cluster):
     def footprint(self, call: Call) -> Footprint:
         return super().footprint(replace(call, operation="take_over") if call.operation == "restart" else call)
 
-    def awaited_actor(self, state: object, call: Call) -> tuple[str, frozenset[Fault]] | None:
+    def find_unblockers(self, state: object, call: Call) -> tuple[str, frozenset[Fault]] | None:
         if call.operation != "restart":
-            return super().awaited_actor(state, call)
+            return super().find_unblockers(state, call)
         return ("driver", frozenset()) if cast("ObservedState", state).driver == "alive" else None
 
     def state_after_death(self, state: object, actor: str) -> object:
@@ -410,8 +410,8 @@ def _judges_of_task_abort(doing: AttemptState) -> Judges:
     return partial(_judge_view_after_abort, doing), partial(_judge_end_after_task_abort, doing)
 
 
-def _judges_of_partitioned_attempt(doing: AttemptState, *asked: str) -> Judges:
-    return partial(_judge_rules_after_partition, doing, [RULES[one] for one in asked]), None
+def _judges_of_partitioned_attempt(doing: AttemptState, *rules: str) -> Judges:
+    return partial(_judge_rules_after_partition, doing, [RULES[one] for one in rules]), None
 
 
 _JUDGES: Mapping[str, Judges] = {

@@ -308,7 +308,7 @@ class _RowEvidence:
     complete: bool = True
 
     @property
-    def asked(self) -> tuple[str, ...]:
+    def properties_to_judge(self) -> tuple[str, ...]:
         """The properties still to judge: empty once a counterexample is found and the row is declared not to hold."""
         parts = (part for part, whole in PART_OF.items() if whole == self.row.name)
         return () if self.broke and not self.declared.holds else (self.row.name, *parts)
@@ -320,7 +320,7 @@ def _answer_invariant_rows(
     """Answer rows of C1 to C10 for a committer; each scene is explored once."""
     seen = [_RowEvidence(row, committer.guarantees[row.name]) for row in rows]
     for scene in SCENES.values() if rows else ():
-        names = {one.row.name: one.asked for one in seen}
+        names = {one.row.name: one.properties_to_judge for one in seen}
         asked = tuple(name for those in names.values() for name in those)
         found = Exploration(world=f"{committer.name}/{scene.name}", complete=True)
         if asked:
