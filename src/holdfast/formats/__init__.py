@@ -4,11 +4,15 @@ A format's module, and with it pyarrow, is imported when the format is first req
 only one. To recognize files of other tools, and for the advice in some errors, all are imported: so a module imports a
 package that an extra brings only in its functions, as `avro` does.
 
-To add a format: a module such as `arrow` (for batches) or `avro` (for rows of objects) and a line of `_NAMES`; an
-extra, in pyproject.toml; if Spark reads it, a word in `cli.write.INPUT_FORMATS`; if files do not begin with a mark of
-the format but end with one, `format_of_bytes` and `table.existing`; if its tools keep tables of their own, a line in
-`table.foreign`. Tests: a dialect in tests/matrix/cells.py and its deviations, then ``python -m tests.matrix.document``;
-`FLAT` in unit/formats/test_round_trip.py; docs/reference/formats.md and options.md.
+To add a format: a module such as `arrow` (for batches) or `avro` (for rows of objects) and a line of `_NAMES`; its name
+in the docstring of `spark.write.write`; an extra, in pyproject.toml, and that extra in ``test``; if Spark reads it, a
+word in `cli.write.INPUT_FORMATS`: what Spark does not read is no input of ``holdfast write``; if its tools keep tables
+of their own, a line in `table.foreign`. `orc` shows how to read only some columns, `parquet` how to split files; a
+package of an extra is first imported by `check_schema`, so that the driver fails and not each task. No format's mark
+may begin with another one's; if files end with a mark and do not begin with one: `format_of_bytes`, `table.existing`.
+Everything else goes by the `FileFormat`: options, reads, the first append to files of others, ``holdfast read``. A read
+knows the format of files by their extension alone. Tests: a dialect in tests/matrix/cells.py and its deviations, then
+``python -m tests.matrix.document``; `FLAT` in unit/formats/test_round_trip.py; docs/reference/formats.md, options.md.
 """
 
 from __future__ import annotations

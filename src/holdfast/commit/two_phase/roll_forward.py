@@ -8,12 +8,18 @@ On stores that make many changes in one step, `commit_in_one_transaction` decide
 from the cleanup, in one transaction; it also deletes the records that are not needed after the decision. So every
 reader sees the job at one instant (C4), and no process ever finds such a decision half carried out.
 
-To add a step: a `RollForwardStep` of `WHEN_VISIBLE`, before `CLEAN_UP`, which deletes the manifests; the same as a
-`Change` in `_iter_record_changes`; its path in `layout`, in `decision._list_target_paths` and in `check_publishable`,
-so that nothing blocks it after the decision (C11); if it needs the job's files, a field of `TransactionPlan`.
-`decision_log.save_write_id_record` is an example. Recovery knows neither the settings of the writer nor its contract: a
-step has only the `LogEntry`. What later jobs continue is in `LogState`; the schema is in ``entry.state.table``, as
-`table.contract` encodes it. Tests: simulation/test_crashes.py, unit/commit/two_phase/test_transaction.py.
+To add a step: a `RollForwardStep` of `WHEN_VISIBLE`, before ``delete_replaced`` if it must come before files go, and
+before `CLEAN_UP`, which deletes the manifests; the same as a `Change` in `_iter_record_changes`; its path in `layout`,
+if it is outside the job's folder also in `is_holdfast_record` (recovery aborts what is half written there), in
+`decision._list_target_paths` and in `check_publishable`, so that nothing blocks it after the decision (C11). That check
+looks for directories: a record that must be new needs a look of its own. `decision_log.save_write_id_record` is an
+example. Files: `iter_committed_manifests` (``work.summary`` is empty if a manifest is lost), and a field of
+`TransactionPlan`. Recovery knows neither the settings of the writer nor its contract: a step has only the `LogEntry`,
+and its record follows from that, without a clock. What later jobs continue is in `LogState`, set in
+`decision._append_commit` and copied by aborts, which have numbers, too; the schema is in ``entry.state.table``, as
+`table.contract` encodes it, which this package may not import. A job may be decided while an earlier one is stuck: if
+the order of steps matters, let them conflict in `decision._job_conflicts`. `table.foreign` refuses names of other
+tools, such as ``_delta_log``. Tests: simulation/test_crashes.py, unit/commit/two_phase/test_transaction.py.
 """
 
 from __future__ import annotations
