@@ -208,13 +208,13 @@ def run_script(
     Raises:
         InconsistentReadError: two records that are always written together differ.
     """
-    player = _TransactionScriptInterpreter(transaction, played, prefix, looks)
+    interpreter = _TransactionScriptInterpreter(transaction, played, prefix, looks)
     for kind, *arguments in script:
         if kind == "unless":
-            if player.get(*arguments) is not None:
+            if interpreter.get(*arguments) is not None:
                 return
         else:
-            getattr(player, kind)(*arguments)
+            getattr(interpreter, kind)(*arguments)
         pause()
 
 

@@ -88,10 +88,10 @@ def apply_to_model(state: Hashable, operation: Operation) -> tuple[Hashable, obj
 
 
 def _run_script_steps(cells: CellAccess, script: Script) -> list[Any]:
-    player = _UnitScriptInterpreter(cells)
+    interpreter = _UnitScriptInterpreter(cells)
     for kind, *arguments in script:
-        getattr(player, kind)(*arguments)
-    return player.saw
+        getattr(interpreter, kind)(*arguments)
+    return interpreter.saw
 
 
 class _UnitScriptInterpreter:
