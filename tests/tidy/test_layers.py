@@ -29,6 +29,7 @@ _ALLOWED = {
     "records": _BELOW_STORES | {"transactions"},  # beside namespace: another use of the same transactions
     "units": _BELOW_STORES | {"transactions", "records"},
     "namespace": _BELOW_LOG | {"transactions"},  # beside commit: the commit layer sees it as a store
+    "webhdfs": _BELOW_STORES | {"stores", "transactions", "namespace"},
     "commit": _BELOW_COMMIT,
     "formats": _BELOW_LOG,
     "table": _BELOW_TABLE,
@@ -40,7 +41,7 @@ _ALLOWED = {
     "s3_server": _BELOW_LOG,
     "demo": _BELOW_DEMO,
     # `holdfast demo` starts it; `holdfast fs` works with namespaces and writes to stores.
-    "cli": _BELOW_DEMO | {"demo", "guarantees", "namespace", "transactions", "records", "units", "fs"},
+    "cli": _BELOW_DEMO | {"demo", "guarantees", "namespace", "transactions", "records", "units", "fs", "webhdfs"},
     "__main__": {"cli"},
     "pyspark_holdfast": {"spark"},
     "pyspark_holdfast_database": {"spark"},

@@ -110,7 +110,15 @@ def fs() -> None:
     """
 
 
-@group({"Commands": {"namespace.configuration": "init list status set", "namespace.upkeep": "fsck gc"}})
+@group(
+    {
+        "Commands": {
+            "namespace.configuration": "init list status set",
+            "namespace.upkeep": "fsck gc",
+            "namespace.serving": "serve",
+        }
+    }
+)
 def namespace() -> None:
     """Create, inspect and clean up namespaces.
 

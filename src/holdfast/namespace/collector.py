@@ -29,9 +29,10 @@ from holdfast.namespace.keys import (
 from holdfast.namespace.operation import Changes
 from holdfast.namespace.operations.base import discard_content_and_lease
 from holdfast.namespace.other_records import HARD_LIMIT_MS, DeletedTree, Lease
+from holdfast.namespace.receipts import iter_expired_receipts
 from holdfast.namespace.view import SeenRecord, View, scan_pages
 from holdfast.runtime import Clock
-from holdfast.transactions.base import Backend, Committed, RangeCount, Record, ScanPage
+from holdfast.transactions.base import Backend, Commit, Committed, RangeCount, Record, ScanPage
 
 _PAGE = 500
 _MOST_EXTENTS = 5000
@@ -124,6 +125,7 @@ class Collector:
         yield from self._collect_deleted_trees(done, damage)
         yield from self._recover_leases(done, damage)
         yield from self._collect_garbage(done, damage)
+        yield from self._delete_expired_receipts()
 
     def _iter_records(self, kind: bytes) -> Iterator[tuple[bytes, Record]]:
         for page in scan_pages(self.database, *kind_range(kind), _PAGE, [CONFIGURATION]):
@@ -269,6 +271,17 @@ class Collector:
             if blobs:  # if it is a conflict, another collector was first
                 self.database.commit(changes.to_commit(View((), entries)))
             yield
+
+    # --- receipts -----------------------------------------------------------------------------------------------------
+    def _delete_expired_receipts(self) -> Iterator[None]:
+        """Delete the receipts of requests that cannot come again (`receipts`)."""
+        for page in scan_pages(self.database, *kind_range(b"q"), _PAGE):
+            values = [(key, record.value) for key, record in page.records]
+            expired = set(iter_expired_receipts(values, self._now_ms()))
+            if expired:
+                reads = {key: record.version for key, record in page.records if key in expired}
+                self.database.commit(Commit(reads=reads, deletes=expired))  # a conflict: the next collection takes them
+                yield
 
     def _now_ms(self) -> int:
         return max(int(self.clock.now_s() * 1000), 0)

@@ -310,7 +310,7 @@ class FileWriter:
                 self._blobs.delete_many([extent.blob for extent in self._extents if not extent.inline])
         if isinstance(self._template, WriteUnderLease):
             with suppress(HoldfastError):  # after a minute the lease ends by itself
-                self._file.publish(self._template)
+                self._file.give_lease_back(self._template)
 
     def __enter__(self) -> FileWriter:
         return self
@@ -334,13 +334,23 @@ class FilePublisher:
     """Publishes the content of one file for its writer, and follows the file if it is renamed while it is written under
     a lease.
 
+    Args:
+        preparing: runs what the caller did not ask for: that a lease is given back.
+
     Attributes:
         template: the operation that publishes the file, without content.
         path: where the file was last found, even if the operation on it failed: its reply may have been lost.
     """
 
-    def __init__(self, operations: OperationRunner, caller: Caller, template: Publish | WriteUnderLease) -> None:
+    def __init__(
+        self,
+        operations: OperationRunner,
+        caller: Caller,
+        template: Publish | WriteUnderLease,
+        preparing: OperationRunner | None = None,
+    ) -> None:
         self._operations = operations
+        self._preparing = preparing or operations
         self._caller = caller
         self.template = template
         self.path = template.path
@@ -351,11 +361,16 @@ class FilePublisher:
 
         For the errors, see `publish_files`.
         """
+        return self._run_at_present_path(operation, self._operations)
+
+    def give_lease_back(self, operation: WriteUnderLease) -> None:
+        """Close the file without further content, on behalf of a writer who gives up; for the errors, see `publish`."""
+        self._run_at_present_path(operation, self._preparing)
+
+    def _run_at_present_path(self, operation: Publish | WriteUnderLease, runner: OperationRunner) -> Inode:
         files = [replace(operation, path=self.path)]
         try:
-            return _repeat_until_paths_current(
-                self._operations, files, lambda: self._operations.run(files[0], self._caller)
-            )
+            return _repeat_until_paths_current(runner, files, lambda: runner.run(files[0], self._caller))
         finally:
             self.path = files[0].path
 

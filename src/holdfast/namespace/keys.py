@@ -11,6 +11,8 @@
 | ``s`` blob | the bytes of a small file |
 | ``r`` inode id | the root of a tree that was deleted and waits for its collection |
 | ``g`` time, blob | a blob that no file refers to anymore, since that time |
+| ``q`` digest | that a request of a server's client took effect: see `receipts` |
+| ``a`` digest | a token of a client of a server, by the digest of its secret |
 | ``x`` name | one of a kind: the configuration, the leader, who repairs or sweeps, when damaged records were last |
 |            | repaired |
 
@@ -23,6 +25,7 @@ deadlock with every commit that replaces the same file.
 
 from __future__ import annotations
 
+import hashlib
 from struct import Struct
 from typing import TypeGuard
 
@@ -71,6 +74,8 @@ CONFIGURATION = b"xconfiguration"
 LEADER = b"xleader"
 MAINTENANCE = b"xmaintenance"
 DAMAGED = b"xdamaged"
+SERVERS = b"xserver/"
+"""What the keys of the records begin with in which servers tell that they live."""
 
 
 def inode_key(parent_id: int, name: bytes) -> bytes:
@@ -172,3 +177,17 @@ def deleted_key(inode_id: int) -> bytes:
 def garbage_key(since_ms: int, blob: str) -> bytes:
     """Return the key of a garbage note, which says since when no file refers to `blob`, in epoch milliseconds."""
     return b"g" + _TIME.pack(since_ms) + blob.encode()
+
+
+def receipt_key(*parts: str) -> bytes:
+    """Return the key of the receipt of a request, given what the request is looked up by, such as its user and path."""
+    digest = hashlib.blake2b(digest_size=ID_BYTES)
+    for part in parts:
+        encoded = part.encode(errors="surrogatepass")
+        digest.update(b"%d:%b" % (len(encoded), encoded))
+    return b"q" + digest.digest()
+
+
+def token_key(digest: bytes) -> bytes:
+    """Return the key of the record of a client's token, given the digest of its secret."""
+    return b"a" + digest

@@ -57,6 +57,7 @@ from holdfast.namespace.operations.names import Delete, Mkdirs, Rename
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import READ, Caller, check_stored_name
 from holdfast.namespace.phases import OperationRunner
+from holdfast.namespace.receipts import ClientRequest, Receipt, RequestRunner
 from holdfast.namespace.sweep import SweepResult, sweep_namespace
 from holdfast.namespace.trees import ReadQuota, TreeUsageCounter
 from holdfast.namespace.view import InodeCache
@@ -103,6 +104,7 @@ class Namespace:
         hints, self._times = InodeCache(configuration.identity), DirectoryTimes(database, environment.clock)
         self._collector = Collector(database, blobs, environment.clock, configuration.safety_age_s, hints.identity)
         self.operations = OperationRunner(database, environment, hints, self._times, self._collector.reclaim)
+        self._changes = self.operations  # runs what the caller asks for; the other, also what prepares it
         self._trees = TreeUsageCounter(self.operations)
 
     def as_user(self, user: str, groups: Sequence[str] = ()) -> Namespace:
@@ -123,6 +125,25 @@ class Namespace:
         other._is_shared = True
         return other
 
+    def for_request(
+        self,
+        request: ClientRequest,
+        is_wanted: Callable[[], bool] = lambda: True,
+        find_delivery: Callable[[Receipt], bool | None] = lambda receipt: None,
+    ) -> Namespace:
+        """Return this open namespace for one change that a client of a server asks for: see `receipts`.
+
+        The result is like that of `as_user`. Its methods that change the namespace raise `RequestRepeatedError` if the
+        request took effect before, and `RequestAbandonedError` if it is not wanted anymore.
+
+        Args:
+            is_wanted, find_delivery: see `RequestRunner`.
+        """
+        other = copy(self)
+        other._changes = RequestRunner.of(self.operations, request, is_wanted, find_delivery)
+        other._is_shared = True
+        return other
+
     # --- directories --------------------------------------------------------------------------------------------------
     def mkdirs(self, path: str, *, mode: int = DIRECTORY_MODE, parents: bool = True) -> bool:
         """Create a directory; return whether it is new.
@@ -130,7 +151,7 @@ class Namespace:
         Raises:
             PathExistsError: a file has the path; or a directory, without `parents`.
         """
-        return self.operations.run(Mkdirs(path=NsPath.parse(path), mode=mode, parents=parents), self.caller)
+        return self._changes.run(Mkdirs(path=NsPath.parse(path), mode=mode, parents=parents), self.caller)
 
     def list_page(self, path: str, *, start_after: str = "", limit: int = PAGE_SIZE) -> ListPage:
         """Return a page of a directory's entries, in the order of their names; of a file, the file itself.
@@ -258,7 +279,7 @@ class Namespace:
     def _make_writer(self, template: Publish | WriteUnderLease, size: int = 0, newest: str = "") -> FileWriter:
         return FileWriter(
             self.blobs,
-            FilePublisher(self.operations, self.caller, template),
+            FilePublisher(self._changes, self.caller, template, preparing=self.operations),
             inline_bytes=self.configuration.inline_bytes,
             expiry=self.expiry,
             size=size,
@@ -283,7 +304,7 @@ class Namespace:
         file, expiry = self._make_publication(path, overwrite, FILE_MODE, True, None, None), self.expiry()
         extents, stored = self.blobs.put(file.file_id, bytes(data), self.configuration.inline_bytes)
         with self.blobs.delete_if_publishing_fails(extents, expiry):
-            self.operations.run(replace(file, extents=extents, data=stored, is_late=expiry.is_over), self.caller)
+            self._changes.run(replace(file, extents=extents, data=stored, is_late=expiry.is_over), self.caller)
 
     def publish_many(self, files: Sequence[FileWriter]) -> None:
         """Publish prepared files (`FileWriter.prepare`) in one transaction: all of them appear, or none.
@@ -301,7 +322,7 @@ class Namespace:
             return
         with ExitStack() as stack:
             operations = [stack.enter_context(file.prepare_publish_operation()) for file in files]
-            publish_files(self.operations, self.caller, operations)
+            publish_files(self._changes, self.caller, operations)
         for file in files:
             file.mark_published()
 
@@ -350,7 +371,7 @@ class Namespace:
         operation = replace(
             self._make_publication(path, overwrite, mode, parents, replication, block_size), writer=holder
         )
-        self.operations.run(operation, self.caller)
+        self._changes.run(operation, self.caller)
         return self._make_writer(WriteUnderLease(path=operation.path, file_id=operation.file_id, writer=holder))
 
     def append(self, path: str) -> FileWriter:
@@ -367,7 +388,7 @@ class Namespace:
 
     def recover_lease(self, path: str) -> bool:
         """End the lease of a file whose writer is considered dead, and close the file; return True."""
-        return self.operations.run(RecoverLease(path=NsPath.parse(path)), self.caller)
+        return self._changes.run(RecoverLease(path=NsPath.parse(path)), self.caller)
 
     def concat(self, target: str, sources: Sequence[str]) -> None:
         """Append files to another one in the same directory, and remove them. No byte is copied.
@@ -378,7 +399,7 @@ class Namespace:
             BeingWrittenError: one of the files is open for writing.
         """
         parsed = tuple(NsPath.parse(source) for source in sources)
-        self.operations.run(Concat(target=NsPath.parse(target), sources=parsed), self.caller)
+        self._changes.run(Concat(target=NsPath.parse(target), sources=parsed), self.caller)
 
     def truncate(self, path: str, length: int) -> None:
         """Cut a file to a length in bytes, in one step.
@@ -386,7 +407,7 @@ class Namespace:
         Raises:
             InvalidRequestError: the file is shorter.
         """
-        self.operations.run(Truncate(path=NsPath.parse(path), length=length), self.caller)
+        self._changes.run(Truncate(path=NsPath.parse(path), length=length), self.caller)
 
     # --- names --------------------------------------------------------------------------------------------------------
     def rename(self, source: str, target: str, *, overwrite: bool = False, into: bool = False) -> str:
@@ -435,9 +456,9 @@ class Namespace:
         operation = Delete(path=NsPath.parse(path), recursive=recursive)
         for _ in range(_CHECKS):
             with suppress(UncheckedTreeError):
-                return self.operations.run(operation, self.caller)
+                return self._changes.run(operation, self.caller)
             operation = replace(operation, checked_id=self._trees.check_removal(operation.path, self.caller))
-        return self.operations.run(operation, self.caller)
+        return self._changes.run(operation, self.caller)
 
     def trash_root(self) -> str:
         """Return the path of the caller's trash directory, which need not exist; for the error, see `Caller.home`."""
@@ -446,26 +467,26 @@ class Namespace:
     # --- attributes ---------------------------------------------------------------------------------------------------
     def set_permission(self, path: str, mode: int) -> None:
         """Change the permission bits of a path, such as ``0o640``; only the owner and the superuser may."""
-        self.operations.run(SetAttributes(path=NsPath.parse(path), mode=mode), self.caller)
+        self._changes.run(SetAttributes(path=NsPath.parse(path), mode=mode), self.caller)
 
     def set_owner(self, path: str, owner: str | None = None, group: str | None = None) -> None:
         """Change a path's owner (only the superuser may) or group (to one of the caller's); None leaves it."""
-        self.operations.run(SetAttributes(path=NsPath.parse(path), owner=owner, group=group), self.caller)
+        self._changes.run(SetAttributes(path=NsPath.parse(path), owner=owner, group=group), self.caller)
 
     def set_times(self, path: str, mtime_ms: int | None = None, atime_ms: int | None = None) -> None:
         """Change a path's modification and access time, milliseconds since the epoch; None leaves a time."""
-        self.operations.run(SetAttributes(path=NsPath.parse(path), mtime_ms=mtime_ms, atime_ms=atime_ms), self.caller)
+        self._changes.run(SetAttributes(path=NsPath.parse(path), mtime_ms=mtime_ms, atime_ms=atime_ms), self.caller)
 
     def set_replication(self, path: str, replication: int) -> bool:
         """Change the replication of a file, which only quotas notice; return False if the path is not a file."""
-        return self.operations.run(SetReplication(path=NsPath.parse(path), replication=replication), self.caller)
+        return self._changes.run(SetReplication(path=NsPath.parse(path), replication=replication), self.caller)
 
     def set_quota(self, path: str, *, names: int | None = None, space: int | None = None) -> None:
         """Set a directory's quotas, of names (itself included) and of bytes times replication; None removes one.
 
         Only the superuser may. A directory that had no quota is counted first, and frozen meanwhile.
         """
-        self._trees.set_quota(NsPath.parse(path), self.caller, names, space)
+        self._trees.set_quota(NsPath.parse(path), self.caller, names, space, self._changes)
 
     def xattrs(self, path: str) -> dict[str, bytes]:
         """Return a path's extended attributes: those in ``user.``, for the superuser all; raise PathNotFoundError."""
@@ -488,7 +509,7 @@ class Namespace:
             InvalidRequestError: the flags forbid it, or the name is wrong, or there are too many or too large values.
         """
         operation = SetXattr(path=NsPath.parse(path), name=name, value=value, create=create, replace=replace_existing)
-        self.operations.run(operation, self.caller)
+        self._changes.run(operation, self.caller)
 
     def remove_xattr(self, path: str, name: str) -> None:
         """Remove an extended attribute of a file or directory.
@@ -496,7 +517,7 @@ class Namespace:
         Raises:
             InvalidRequestError: there is no such attribute.
         """
-        self.operations.run(SetXattr(path=NsPath.parse(path), name=name, value=None), self.caller)
+        self._changes.run(SetXattr(path=NsPath.parse(path), name=name, value=None), self.caller)
 
     # --- for what is built on the namespace ---------------------------------------------------------------------------
     @overload
@@ -507,7 +528,7 @@ class Namespace:
 
     def run(self, operation: Operation[R] | OperationBatch) -> R | None:
         """Run an operation, or a batch of them, on behalf of the caller; see `OperationRunner.run`."""
-        return self.operations.run(operation, self.caller)
+        return self._changes.run(operation, self.caller)
 
     def move(self, rename: Rename, run: Callable[[Rename], R]) -> R:
         """Run a rename with `run`. If it moves a tree between quotas, freeze and count the tree first.

@@ -127,8 +127,13 @@ class TreeUsageCounter:
             space_quota=top.space_quota,
         )
 
-    def set_quota(self, path: NsPath, caller: Caller, names: int | None, space: int | None) -> None:
+    def set_quota(
+        self, path: NsPath, caller: Caller, names: int | None, space: int | None, runner: OperationRunner
+    ) -> None:
         """Set the quotas of names and of space of a directory; None removes a quota. Only the superuser may.
+
+        Args:
+            runner: runs the last step, which sets them.
 
         Raises:
             ParentNotDirectoryError: the path is a file.
@@ -149,10 +154,10 @@ class TreeUsageCounter:
             )
         operation = _SetQuota(path=path, names=names, space=space)
         try:
-            self.operations.run(operation, caller)
+            runner.run(operation, caller)
         except UncountedTreeError:
             with self.freeze_and_count_tree(path, caller) as usage:
-                self.operations.run(replace(operation, usage=usage), caller)
+                runner.run(replace(operation, usage=usage), caller)
 
     def recount_usage(self, path: NsPath, caller: Caller) -> None:
         """Count again what a directory with quotas uses, and correct its counters; the quotas stay.

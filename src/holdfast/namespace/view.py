@@ -19,6 +19,7 @@ from holdfast.namespace.paths import NsPath
 from holdfast.transactions.base import ABSENT, Record, ScanPage
 
 _MOST_HINTS = 100_000
+_RECEIPT = ord("q")
 _SPARE_READS = 20
 
 
@@ -222,7 +223,8 @@ def read_view_from_cache(hints: InodeCache, group: OperationReads) -> View | Non
     """Return the view of an operation from cached records alone, without a read of the database; None if too little is
     cached.
 
-    All ancestors must be known to be directories. What is unknown at the end of a path is taken for absent.
+    All ancestors must be known to be directories. What is unknown at the end of a path is taken for absent, and so are
+    receipts, which hardly ever exist: whoever writes one validates that.
     """
     seen: dict[bytes, SeenRecord | None] = {}  # each key is looked up once: other threads change the hints all the time
 
@@ -237,7 +239,7 @@ def read_view_from_cache(hints: InodeCache, group: OperationReads) -> View | Non
         if not chain.inodes or len(chain.keys) <= len(path.names):
             return None  # the root exists, and is not taken for absent
         chains.append(chain)
-    if any(find_hinted_record(key) is None for key in group.extra_keys(chains)):
+    if any(find_hinted_record(key) is None and key[0] != _RECEIPT for key in group.extra_keys(chains)):
         return None
     entries = {key: entry for key, entry in seen.items() if entry is not None}
     return View(tuple(chains), entries, seen.keys() - entries.keys(), is_guess=True)
@@ -294,7 +296,7 @@ def _make_seen_record(key: bytes, record: Record | None, hints: InodeCache) -> S
     )
     if key == ROOT_KEY:
         require_expected_namespace_root(entry.inode, hints.identity)
-    if key[0] not in b"sp":  # the bytes of files would fill the memory, and an upload is completed once
+    if key[0] not in b"spq":  # the bytes of files would fill the memory, and uploads and receipts are used once
         hints.put(key, entry)
     return entry
 

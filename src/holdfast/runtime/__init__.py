@@ -14,6 +14,7 @@ from holdfast.runtime.threads import (
     SerialRunner,
     ThreadExecutor,
     ThreadRunner,
+    open_thread_pool,
     repeat_in_thread,
 )
 
@@ -35,5 +36,6 @@ __all__ = [
     "ThreadExecutor",
     "ThreadRunner",
     "TimeIsUp",
+    "open_thread_pool",
     "repeat_in_thread",
 ]

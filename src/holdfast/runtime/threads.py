@@ -183,6 +183,11 @@ class ThreadRunner:
         return ThreadExecutor(self.background_threads)
 
 
+def open_thread_pool(threads: int, name: str) -> ThreadPoolExecutor:
+    """Return a pool of threads for ``run_in_executor`` of a loop of `asyncio`; the caller shuts it down."""
+    return ThreadPoolExecutor(threads, thread_name_prefix=f"holdfast-{name}")
+
+
 _JOIN_S = 30.0
 
 

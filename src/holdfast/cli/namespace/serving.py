@@ -1,0 +1,72 @@
+"""Run ``holdfast namespace serve``: WebHDFS for Hadoop's and Spark's own clients."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import click
+
+from holdfast.cli.arguments import parse_age
+from holdfast.cli.command import CommandRun, Name, OutputForm, ResourceKind, command, option
+from holdfast.errors import UnsupportedError
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_TRUST = "Believe user.name from everywhere: on a closed network only."
+
+
+@command(ResourceKind.NAMESPACES, OutputForm.LINES)
+def serve(
+    run: CommandRun,
+    name: Name,
+    host: Annotated[str, option("--host", "Address to listen on.", default="127.0.0.1", show_default=True)],
+    port: Annotated[int, option("--port", "Port; 0 takes a free one.", type=click.IntRange(0, 65535), default=9870)],
+    workers: Annotated[int, option("--workers", "Processes.", type=click.IntRange(1, 64), default=1)],
+    users: Annotated[Path | None, option("--users", "File of groups and proxies.", type=_FILE)],
+    trust_user_name: Annotated[bool, option("--trust-user-name", _TRUST)],
+    certificate: Annotated[Path | None, option("--tls-certificate", "For HTTPS: PEM file.", type=_FILE)],
+    key: Annotated[Path | None, option("--tls-key", "Its key.", type=_FILE)],
+    client_ca: Annotated[Path | None, option("--client-ca", "Its certificates prove users.", type=_FILE)],
+    access_log: Annotated[str, option("--access-log", "File of requests; - for stdout.", default="")],
+    trash: Annotated[float | None, option("--trash", "Delete what was in the trash so long.", type=parse_age)],
+) -> None:
+    """Serve a namespace to Spark, Hadoop and other clients of WebHDFS.
+
+    Examples:
+      holdfast namespace serve prod
+      holdfast namespace serve prod --host 0.0.0.0 --workers 4 --users users.ini
+      spark-submit job.py webhdfs://127.0.0.1:9870/data
+
+    Any number of servers may serve one namespace. On loopback, user.name in a request is believed; elsewhere, a request
+    needs a token (holdfast namespace token) or a client certificate. One of the servers also does what holdfast
+    namespace gc does. SIGTERM lets requests end first.
+    """
+    try:
+        from holdfast.webhdfs.server import serve as run_server
+    except ModuleNotFoundError as error:
+        raise UnsupportedError("a server needs further packages: pip install 'holdfast[server]'") from error
+    from holdfast.webhdfs.settings import ServerSettings
+
+    namespace = run.namespace(name)  # so that mistakes show here
+    settings = ServerSettings(
+        url=f"holdfast://{namespace.configuration.name}",
+        database=run.find_namespace_database_url(namespace.configuration.name),
+        store_options=tuple(run.reach.parse_options_for_all_store_kinds()),
+        host=host,
+        port=port,
+        workers=workers,
+        users_file=users,
+        believes_names=True if trust_user_name else None,
+        certificate=certificate,
+        key=key,
+        client_ca=client_ca,
+        access_log=access_log,
+        trash_s=trash,
+    )
+    namespace.close()
+
+    def show_address(address: str) -> None:
+        run.out.line({"address": address})
+        run.out.say(f"serving {namespace.configuration.name} at {address}/: webhdfs{address.removeprefix('http')}/")
+
+    run_server(settings, show_address)

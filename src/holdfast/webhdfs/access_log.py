@@ -1,0 +1,53 @@
+"""Log requests, a line of JSON each. The query is not logged: it may contain a token."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+from holdfast.webhdfs.exchange import Exchange
+
+
+class AccessLog:
+    """A file of requests, to which several processes append.
+
+    Args:
+        place: a path; ``-`` for the standard output; empty for nowhere.
+    """
+
+    def __init__(self, place: str) -> None:
+        self._descriptor = -1
+        self._is_own = place not in ("", "-")
+        if self._is_own:
+            self._descriptor = os.open(place, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        elif place:
+            self._descriptor = sys.stdout.fileno()
+
+    def write(self, exchange: Exchange) -> None:
+        """Write the line of a request."""
+        if self._descriptor < 0:
+            return
+        line: dict[str, Any] = {
+            "time": round(exchange.clock.now_s(), 3),
+            "client": exchange.client,
+            "user": exchange.user,
+            "method": exchange.method,
+            "operation": exchange.operation,
+            "path": exchange.path or exchange.raw_path.decode("ascii", "replace")[:1000],
+            "status": exchange.status,
+            "milliseconds": round(exchange.age_s() * 1000, 2),
+            "received": exchange.received_bytes,
+            "sent": exchange.sent_bytes,
+        }
+        destination = exchange.parameters.text("destination")
+        if destination:
+            line["destination"] = destination
+        os.write(self._descriptor, json.dumps(line, separators=(",", ":")).encode() + b"\n")
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._is_own and self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1

@@ -1,0 +1,214 @@
+"""Carry out operations on behalf of their callers, in threads; changes at most once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from typing import TypeVar
+
+from holdfast.errors import OutcomeUnknownError, UnavailableError
+from holdfast.namespace import Namespace
+from holdfast.namespace.errors import DirectoryFrozenError, UncheckedTreeError, UncountedTreeError
+from holdfast.namespace.file_reader import FileReader
+from holdfast.namespace.file_writer import FileWriter
+from holdfast.namespace.keys import receipt_key
+from holdfast.namespace.receipts import ClientRequest, RequestRepeatedError
+from holdfast.webhdfs import metrics
+from holdfast.webhdfs.calls import Answer, Call
+from holdfast.webhdfs.deliveries import Deliveries, SentAnswer
+from holdfast.webhdfs.exchange import Exchange
+from holdfast.webhdfs.identities import Identities
+from holdfast.webhdfs.operations import OPERATIONS, Operation
+from holdfast.webhdfs.settings import ServerSettings
+from holdfast.webhdfs.tokens import TokenStore
+from holdfast.webhdfs.transfers import LEG, check_download, check_upload, open_download, open_upload
+
+R = TypeVar("R")
+
+_PATIENCE_S = 20.0
+"""How long a request waits for a database that is away. A restart takes a few seconds."""
+
+_STEP_S = 0.25
+
+_NOT_OF_THE_CHANGE = frozenset(("op", "user.name", "delegation", "doas", "excludedatanodes", "namenoderpcaddress", LEG))
+"""Parameters that a repeat may have with other values."""
+
+
+class Carrier:
+    """Carries out the operations of one namespace. All methods may be called from several threads.
+
+    Attributes:
+        namespace: open, as the server.
+        deliveries: of the answers to changes.
+    """
+
+    def __init__(
+        self,
+        namespace: Namespace,
+        identities: Identities,
+        tokens: TokenStore,
+        settings: ServerSettings,
+        token_kind: str,
+    ) -> None:
+        self.namespace = namespace
+        environment = namespace.environment
+        self.deliveries = Deliveries(namespace.database, environment.clock, environment.ids.token())
+        self._identities = identities
+        self._tokens = tokens
+        self._settings = settings
+        self._token_kind = token_kind
+
+    def make_call(self, exchange: Exchange) -> Call:
+        """Find out who calls, and return the call.
+
+        Raises:
+            UnauthenticatedError, UserRefusedError: see `Identities.find`.
+        """
+        authorization = exchange.headers.get(b"authorization", b"").decode("latin-1")
+        certificate = exchange.scope["state"].get("certificate")
+        found = self._identities.find(exchange.parameters, authorization, certificate, exchange.client)
+        exchange.user = found.user
+        host, _, port = exchange.host.rpartition(":")
+        return Call(
+            method=exchange.method,
+            operation=exchange.operation,
+            path=exchange.path,
+            parameters=exchange.parameters,
+            namespace=self.namespace.as_user(found.user, found.groups),
+            host=host.strip("[]") if port.isdigit() else exchange.host,
+            port=int(port) if port.isdigit() else 0,
+            tokens=self._tokens,
+            token_kind=self._token_kind,
+            has_token=found.is_by_token,
+            trash_s=self._settings.trash_s or 0,
+        )
+
+    def carry_out(self, exchange: Exchange) -> Answer:
+        """Carry out an operation without the bytes of a file; return its answer.
+
+        Raises:
+            HoldfastError: the operation is impossible.
+            RequestAbandonedError: the client does not wait anymore; nothing happened.
+        """
+        operation = OPERATIONS[exchange.method][exchange.operation]
+        call = self._be_patient(exchange, lambda: self.make_call(exchange))
+        if operation.repeated is None:
+            return self._be_patient(exchange, lambda: operation.run(call))
+        changing = self._for_change(exchange, call, operation)
+        try:
+            return self._be_patient(exchange, lambda: operation.run(changing))
+        except RequestRepeatedError as repeated:
+            self._note_repeat(exchange, repeated)
+            return operation.repeated(call.parameters)
+        except BaseException:
+            self._forget(exchange)
+            raise
+
+    def new_leg(self) -> str:
+        """Return a token for the second request of a transfer: no other one has it."""
+        ids = self.namespace.environment.ids
+        return ids.token() + ids.token()
+
+    def check_transfer(self, exchange: Exchange) -> None:
+        """Check what can be checked before the bytes of a file are sent.
+
+        Raises:
+            HoldfastError: the file cannot be read or written.
+        """
+        call = self._be_patient(exchange, lambda: self.make_call(exchange))
+        self._be_patient(exchange, lambda: (check_download if call.method == "GET" else check_upload)(call))
+
+    def open_download(self, exchange: Exchange) -> tuple[FileReader, int, int]:
+        """Open the file that a client wants to read: see `transfers.open_download`."""
+        call = self._be_patient(exchange, lambda: self.make_call(exchange))
+        return self._be_patient(exchange, lambda: open_download(call))
+
+    def open_upload(self, exchange: Exchange) -> FileWriter:
+        """Open the file that a client wants to write: see `transfers.open_upload`."""
+        call = self._be_patient(exchange, lambda: self.make_call(exchange))
+        key = receipt_key("leg", call.user, exchange.parameters.text(LEG))
+        request = self._make_request(exchange, call, key, "upload", [self._key_of(exchange, call.user, call.path)])
+        namespace = self._at_most_once(exchange, call.namespace, request, lambda: not exchange.is_gone)
+        try:
+            return self._be_patient(exchange, lambda: open_upload(replace(call, namespace=namespace)))
+        except BaseException:
+            self._forget(exchange)
+            raise
+
+    def finish_upload(self, exchange: Exchange, writer: FileWriter, data: bytes) -> None:
+        """Write the last bytes of an upload, and publish the file, unless the same request has done that before.
+
+        Raises:
+            HoldfastError: see `FileWriter.close`.
+            RequestAbandonedError: the client does not wait anymore; nothing happened.
+        """
+        if data:
+            writer.write(data)
+        try:
+            self._be_patient(exchange, writer.close)
+        except RequestRepeatedError as repeated:
+            self._note_repeat(exchange, repeated)
+        except BaseException:
+            self._forget(exchange)
+            raise
+
+    # --- changes ------------------------------------------------------------------------------------------------------
+    def _for_change(self, exchange: Exchange, call: Call, operation: Operation) -> Call:
+        keys = [self._key_of(exchange, call.user, path) for path in (call.path, *operation.others(call.parameters))]
+        given = {name: values for name, values in call.parameters.values.items() if name not in _NOT_OF_THE_CHANGE}
+        asked = json.dumps([call.method, call.operation, sorted(given.items())])
+        request = self._make_request(
+            exchange, call, keys[0], hashlib.blake2b(asked.encode(), digest_size=16).hexdigest(), keys[1:]
+        )
+        return replace(
+            call, namespace=self._at_most_once(exchange, call.namespace, request, lambda: self._is_wanted(exchange))
+        )
+
+    def _key_of(self, exchange: Exchange, user: str, path: str) -> bytes:
+        return receipt_key("path", user, exchange.client, path.rstrip("/"))
+
+    def _make_request(
+        self, exchange: Exchange, call: Call, key: bytes, asked: str, others: Collection[bytes]
+    ) -> ClientRequest:
+        origin = self.namespace.environment.ids.token()
+        exchange.delivery = SentAnswer(key, origin, exchange.connection, exchange.number)
+        self.deliveries.expect(exchange.delivery)
+        return ClientRequest(key, asked, origin, self.deliveries.server, tuple(others))
+
+    def _at_most_once(
+        self, exchange: Exchange, namespace: Namespace, request: ClientRequest, is_wanted: Callable[[], bool]
+    ) -> Namespace:
+        return namespace.for_request(request, is_wanted, self.deliveries.find)
+
+    def _is_wanted(self, exchange: Exchange) -> bool:
+        return not exchange.is_gone and exchange.age_s() < self._settings.limits.request_s
+
+    def _note_repeat(self, exchange: Exchange, repeated: RequestRepeatedError) -> None:
+        assert exchange.delivery is not None
+        exchange.delivery.origin = repeated.origin
+        metrics.REPEATS.labels(exchange.operation).inc()
+
+    def _forget(self, exchange: Exchange) -> None:
+        if exchange.delivery is not None:
+            self.deliveries.forget(exchange.delivery)
+            exchange.delivery = None
+
+    # --- a database that is away --------------------------------------------------------------------------------------
+    def _be_patient(self, exchange: Exchange, work: Callable[[], R]) -> R:
+        """Do something, and again while the database is away.
+
+        A change may be repeated although its outcome is unknown: its receipt tells whether it took effect.
+        """
+        clock = self.namespace.environment.clock
+        begun_s = clock.elapsed_s()
+        while True:
+            try:
+                return work()
+            except (DirectoryFrozenError, UncheckedTreeError, UncountedTreeError):
+                raise  # these have waited already
+            except (UnavailableError, OutcomeUnknownError):
+                if exchange.is_gone or clock.elapsed_s() - begun_s > _PATIENCE_S:
+                    raise
+                clock.sleep(_STEP_S)

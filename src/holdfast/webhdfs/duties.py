@@ -1,0 +1,221 @@
+"""Do the background work of a namespace in the server that leads: one of all its servers.
+
+Each server tells in a record that it lives. Who leads collects what is deleted, ends the leases of silent writers,
+empties the trash, and removes what has expired. Every step is a transaction that validates what it read, and those of
+the trash also that this server leads still: one that was stopped for a while, and has lost the lead, changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from holdfast.errors import MALFORMED, FencedError, HoldfastError
+from holdfast.namespace import Namespace
+from holdfast.namespace.collector import CollectionResult
+from holdfast.namespace.keys import LEADER, SERVERS
+from holdfast.namespace.maintenance import LeaderElection, LockTerm
+from holdfast.namespace.operation import Changes, Operation, OperationContext
+from holdfast.namespace.operations.names import Delete, Rename
+from holdfast.namespace.paths import NsPath
+from holdfast.namespace.view import ResolvedPath, View, scan_pages
+from holdfast.transactions.base import Backend, Commit
+from holdfast.webhdfs import metrics
+from holdfast.webhdfs.settings import ServerSettings
+from holdfast.webhdfs.tokens import TokenStore
+
+_LOG = logging.getLogger("holdfast.webhdfs")
+
+SILENT_S = 60.0
+"""After how long a server that says nothing counts as dead."""
+
+_PAGE = 1000
+_CHECKPOINT = "%y%m%d%H%M%S"
+"""How Hadoop names what was in the trash at a time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerRecord:
+    """What a server tells of itself.
+
+    Attributes:
+        token: names the process.
+        at_s, since_s: now, and when it started; seconds since the epoch.
+        requests: how many it has answered.
+        duties: if it leads: what it has done so far.
+    """
+
+    token: str
+    host: str
+    port: int
+    pid: int
+    since_s: float
+    at_s: float
+    requests: int = 0
+    duties: dict[str, int] | None = None
+
+    @staticmethod
+    def decode(value: bytes) -> ServerRecord | None:
+        """Decode the record of a server; None if it is damaged, or of another release."""
+        try:
+            return ServerRecord(**json.loads(value))
+        except MALFORMED:
+            return None
+
+
+def list_servers(database: Backend) -> list[ServerRecord]:
+    """Return what the servers of a namespace have told of themselves last."""
+    start, end = SERVERS, SERVERS + b"\xff"
+    records = (record for page in scan_pages(database, start, end, _PAGE) for _, record in page.records)
+    return [found for found in (ServerRecord.decode(record.value) for record in records) if found is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class _OfLeader:
+    """An operation that takes effect only while a process leads."""
+
+    operation: Operation[Any]
+    token: str
+
+    @property
+    def paths(self) -> Sequence[NsPath]:
+        return self.operation.paths
+
+    def extra_keys(self, chains: Sequence[ResolvedPath]) -> Collection[bytes]:
+        return (*self.operation.extra_keys(chains), LEADER)
+
+    def extra_range(self, chains: Sequence[ResolvedPath]) -> tuple[bytes, bytes] | None:
+        return self.operation.extra_range(chains)
+
+    def execute(self, view: View, context: OperationContext) -> Changes[Any]:
+        value = view.value(LEADER)
+        if value is None or LockTerm.decode(value).holder != self.token:
+            raise FencedError("another server leads now")
+        return self.operation.execute(view, context)
+
+
+class Duties:
+    """The background work of one process of a server.
+
+    Args:
+        token: names the process.
+    """
+
+    def __init__(self, namespace: Namespace, tokens: TokenStore, settings: ServerSettings, token: str) -> None:
+        self._namespace = namespace
+        self._tokens = tokens
+        self._settings = settings
+        self._token = token
+        self._clock = namespace.environment.clock
+        self._since_s = self._clock.now_s()
+        self._election = LeaderElection(namespace.database, self._clock, token)
+        self._done: dict[str, int] = {}
+
+    def run_round(self) -> None:
+        """Tell that this process lives; if it leads, do what there is to do. Never raises."""
+        try:
+            leads = self._election.try_to_lead()
+            metrics.LEADS.set(leads)
+            self._tell(leads)
+            if leads:
+                for name, duty in (
+                    ("collect", self._collect),
+                    ("trash", self._empty_trash),
+                    ("tokens", self._tokens.delete_expired),
+                    ("servers", self._remove_dead_servers),
+                ):
+                    self._do(name, duty)
+        except HoldfastError as error:
+            metrics.DUTY_FAILURES.labels("lead").inc()
+            _LOG.warning("the background work waits: %s", error)
+        except Exception:  # noqa: BLE001  # it is logged; the next round tries again
+            metrics.DUTY_FAILURES.labels("lead").inc()
+            _LOG.exception("the background work failed")
+
+    def _do(self, name: str, duty: Any) -> None:
+        try:
+            duty()
+        except FencedError:
+            raise  # another one leads
+        except HoldfastError as error:
+            metrics.DUTY_FAILURES.labels(name).inc()
+            _LOG.warning("a part of the background work failed, %s: %s", name, error)
+
+    def end(self) -> None:
+        """Let another server lead at once, and remove what this one has told."""
+        self._election.resign()
+        self._namespace.database.commit(Commit(deletes=[SERVERS + self._token.encode()]))
+
+    def _tell(self, leads: bool) -> None:
+        record = ServerRecord(
+            token=self._token,
+            host=self._settings.host,
+            port=self._settings.port,
+            pid=os.getpid(),
+            since_s=self._since_s,
+            at_s=self._clock.now_s(),
+            requests=metrics.count_requests(),
+            duties=self._done if leads else None,
+        )
+        value = json.dumps(asdict(record)).encode()
+        self._namespace.database.commit(Commit(puts={SERVERS + self._token.encode(): value}))
+
+    # --- duties -------------------------------------------------------------------------------------------------------
+    def _collect(self) -> None:
+        done = self._namespace.collect(after_step=lambda result: self._election.try_to_lead())
+        self._count(done)
+
+    def _count(self, done: CollectionResult) -> None:
+        for kind, number in asdict(done).items():
+            self._done[kind] = self._done.get(kind, 0) + number
+            if number:
+                metrics.COLLECTED.labels(kind).inc(number)
+
+    def _remove_dead_servers(self) -> None:
+        now_s = self._clock.now_s()
+        gone = [
+            SERVERS + one.token.encode()
+            for one in list_servers(self._namespace.database)
+            if abs(now_s - one.at_s) > 2 * SILENT_S
+        ]
+        if gone:
+            self._namespace.database.commit(Commit(deletes=gone))
+
+    # --- the trash ----------------------------------------------------------------------------------------------------
+    def _empty_trash(self) -> None:
+        """Put what was deleted since the last round into a checkpoint, and delete old ones, as Hadoop does."""
+        if self._settings.trash_s is None or not self._namespace.exists("/user"):
+            return
+        now_s = self._clock.now_s()
+        for user in self._namespace.list("/user"):
+            for name, made_s in self._iter_checkpoints(f"{user.path}/.Trash"):
+                path = NsPath.parse(f"{user.path}/.Trash/{name}")
+                if name == "Current":
+                    self._make_checkpoint(path, now_s)
+                elif now_s - made_s > self._settings.trash_s:
+                    self._run(Delete(path=path, recursive=True))
+                    self._count_emptied()
+
+    def _iter_checkpoints(self, trash: str) -> Iterator[tuple[str, float]]:
+        found = self._namespace.find(trash)
+        for entry in self._namespace.list(trash) if found is not None and found.is_directory else ():
+            if entry.name == "Current":
+                yield entry.name, 0.0
+            with suppress(ValueError):
+                yield entry.name, time.mktime(time.strptime(entry.name, _CHECKPOINT))
+
+    def _make_checkpoint(self, current: NsPath, now_s: float) -> None:
+        name = time.strftime(_CHECKPOINT, time.localtime(now_s))
+        self._run(Rename(source=current, target=current.parent.child(name.encode())))
+
+    def _count_emptied(self) -> None:
+        self._done["checkpoints"] = self._done.get("checkpoints", 0) + 1
+
+    def _run(self, operation: Operation[Any]) -> None:
+        self._namespace.operations.run(_OfLeader(operation, self._token), self._namespace.caller)

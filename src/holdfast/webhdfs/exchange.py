@@ -1,0 +1,119 @@
+"""Hold what is known of one request while it is answered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.runtime import Clock
+from holdfast.webhdfs.calls import PREFIX, Answer
+from holdfast.webhdfs.connection import Connection
+from holdfast.webhdfs.deliveries import SentAnswer
+from holdfast.webhdfs.parameters import Parameters, decode_text
+
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Exchange:
+    """A request and what was answered so far.
+
+    Attributes:
+        begun_s: when it came, by the monotonic clock.
+        number: the number of the request on its connection.
+        parameters, operation, path, user: what it asks for, as far as that is known.
+        delivery: of the answer to a change.
+        status: of the answer; 0 for none.
+        received_bytes, sent_bytes: of the content of files.
+    """
+
+    scope: Mapping[str, Any]
+    receive: Receive
+    send: Send
+    clock: Clock
+    begun_s: float
+    number: int
+    parameters: Parameters = Parameters({})  # noqa: RUF009  # a frozen value
+    operation: str = ""
+    path: str = ""
+    user: str = ""
+    delivery: SentAnswer | None = None
+    status: int = 0
+    received_bytes: int = 0
+    sent_bytes: int = 0
+    headers: dict[bytes, bytes] = field(default_factory=dict)
+
+    @staticmethod
+    def of(scope: Mapping[str, Any], receive: Receive, send: Send, clock: Clock) -> Exchange:
+        """Return the exchange of a request that has just come."""
+        number = scope["state"]["connection"].requests
+        return Exchange(scope, receive, send, clock, clock.elapsed_s(), number, headers=dict(scope["headers"]))
+
+    @property
+    def connection(self) -> Connection:
+        """The connection on which the request came."""
+        return self.scope["state"]["connection"]  # type: ignore[no-any-return]  # `Connection` puts itself there
+
+    @property
+    def method(self) -> str:
+        """The method of HTTP."""
+        return str(self.scope["method"])
+
+    @property
+    def client(self) -> str:
+        """The address of the client."""
+        return str(self.scope["client"][0]) if self.scope["client"] else ""
+
+    @property
+    def raw_path(self) -> bytes:
+        """The path of the request as it came, percent-encoded."""
+        return self.scope["raw_path"]  # type: ignore[no-any-return]  # by ASGI
+
+    @property
+    def host(self) -> str:
+        """The server as the client has named it, with its port."""
+        named = self.headers.get(b"host", b"").decode("latin-1")
+        if named:
+            return named
+        host, port = self.scope["server"]
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether nobody receives the answer anymore."""
+        return self.connection.is_lost or self.connection.is_ended
+
+    def age_s(self) -> float:
+        """Return how long ago the request came."""
+        return self.clock.elapsed_s() - self.begun_s
+
+    def parse(self) -> None:
+        """Parse parameters and path.
+
+        Raises:
+            ParameterError: they are not UTF-8.
+        """
+        self.parameters = Parameters.parse(self.scope["query_string"])
+        self.path = decode_text(self.raw_path[len(PREFIX) :], "path").rstrip("/") or "/"
+
+    def url_with(self, name: str, value: str) -> str:
+        """Return the address of this very request with one more parameter."""
+        query = self.scope["query_string"].decode("ascii")
+        return f"{self.scope['scheme']}://{self.host}{self.raw_path.decode('ascii')}?{query}&{name}={value}"
+
+    async def begin(self, status: int, headers: Mapping[str, str]) -> None:
+        """Send status and headers."""
+        self.status = status
+        pairs = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+        await self.send({"type": "http.response.start", "status": status, "headers": pairs})
+
+    async def answer(self, answer: Answer) -> None:
+        """Send a whole answer."""
+        body = answer.body if answer.document is None else json.dumps(answer.document, ensure_ascii=False).encode()
+        await self.begin(answer.status, {"content-length": str(len(body)), **answer.headers})
+        await self.send({"type": "http.response.body", "body": body})
+        if self.delivery is not None:
+            self.delivery.sent_s = self.clock.elapsed_s()

@@ -1,0 +1,224 @@
+"""Find out who sends a request, and on whose behalf.
+
+In this order, a request proves its user by: a bearer token in the header Authorization; a delegation token in the
+query; a client certificate, whose common name is the user; ``user.name`` in the query, which is believed only on
+loopback or where that was asked for. A user who is configured as a proxy may act for others (``doas``).
+"""
+
+from __future__ import annotations
+
+import configparser
+import ipaddress
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import AccessDeniedError, InvalidRequestError
+from holdfast.namespace.opening import groups_of_user
+from holdfast.runtime import Clock
+from holdfast.webhdfs.failures import UnauthenticatedError
+from holdfast.webhdfs.hadoop_tokens import HadoopToken
+from holdfast.webhdfs.parameters import Parameters
+from holdfast.webhdfs.tokens import Token, TokenKind, TokenStore
+
+_USER = re.compile(r"[A-Za-z_][A-Za-z0-9._-]*[$]?")
+"""Hadoop's ``dfs.webhdfs.user.provider.user.pattern``."""
+
+_NOBODY = "dr.who"
+"""Hadoop's ``hadoop.http.staticuser.user``: who calls without a name."""
+
+_GROUPS_S = 60.0
+_MOST_KNOWN = 10_000
+
+
+class UserRefusedError(AccessDeniedError):
+    """A delegation token is not valid, or the user may not act for another. Use another one."""
+
+    java_class = "java.lang.SecurityException"
+
+
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """For whom a user may act, and from where; an asterisk stands for all."""
+
+    users: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ("*",)
+
+    def may_act_for(self, user: str, groups: Sequence[str], host: str) -> bool:
+        """Return whether a request from a host may act for a user with groups."""
+        is_user = "*" in self.users or user in self.users or not {"*", *groups}.isdisjoint(self.groups)
+        return is_user and any(_matches(one, host) for one in self.hosts)
+
+
+def _matches(pattern: str, host: str) -> bool:
+    if pattern in ("*", host):
+        return True
+    try:
+        return ipaddress.ip_address(host) in ipaddress.ip_network(pattern, strict=False)
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class UsersFile:
+    """The groups of users, and who may act for whom, as a file of the server says.
+
+    Attributes:
+        groups: of the users that it names; None for those of this machine.
+    """
+
+    groups: Mapping[str, tuple[str, ...]] | None = None
+    proxies: Mapping[str, Proxy] = field(default_factory=dict)
+
+    @staticmethod
+    def read(path: Path) -> UsersFile:
+        """Read a file with a section ``[groups]`` (lines ``user = group, group``) and sections ``[proxy NAME]``
+        (``users``, ``groups`` and ``hosts``).
+
+        Raises:
+            InvalidRequestError: it cannot be read, or has another form.
+        """
+        parser = configparser.RawConfigParser(delimiters=("=",), strict=True, default_section="")
+        parser.optionxform = str  # type: ignore[assignment,method-assign]  # names of users keep their case
+        try:
+            parser.read_string(path.read_text())
+        except (OSError, UnicodeDecodeError, configparser.Error) as error:
+            raise InvalidRequestError("the file of users cannot be read: fix it", path=str(path)) from error
+        groups, proxies = None, {}
+        for section in parser.sections():
+            kind, _, name = section.partition(" ")
+            values = {key: _split(value) for key, value in parser.items(section)}
+            if section == "groups":
+                groups = values
+            elif kind == "proxy" and name and values.keys() <= {"users", "groups", "hosts"}:
+                proxies[name] = Proxy(**values)
+            else:
+                raise InvalidRequestError(
+                    "the file of users has the sections [groups] and [proxy NAME] with users, groups and hosts: fix it",
+                    section=section,
+                )
+        return UsersFile(groups, proxies)
+
+
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """A user with the groups that the server knows.
+
+    Attributes:
+        real_user: who acts for the user; empty for the user.
+        is_by_token: whether a delegation token has proved it: it cannot get another one.
+    """
+
+    user: str
+    groups: tuple[str, ...]
+    real_user: str = ""
+    is_by_token: bool = False
+
+
+class Identities:
+    """Finds the users of requests. All methods may be called from several threads.
+
+    Args:
+        believes_names: whether ``user.name`` alone is enough.
+    """
+
+    def __init__(
+        self,
+        tokens: TokenStore,
+        users: UsersFile,
+        clock: Clock,
+        *,
+        believes_names: bool,
+        machine_groups: Callable[[str], Sequence[str]] = groups_of_user,
+    ) -> None:
+        self._tokens = tokens
+        self._users = users
+        self._clock = clock
+        self._believes_names = believes_names
+        self._machine_groups = machine_groups
+        self._known: dict[str, tuple[float, tuple[str, ...]]] = {}
+
+    def find(
+        self, parameters: Parameters, authorization: str, certificate: Mapping[str, Any] | None, host: str
+    ) -> Identity:
+        """Return who sends a request.
+
+        Args:
+            authorization: the header of that name.
+            certificate: of the client, as `ssl` returns it; it was verified.
+            host: the address of the client.
+
+        Raises:
+            UnauthenticatedError: nothing proves a user, or the proof is not valid, or the user may not act for another.
+            ParameterError: a parameter has no valid form.
+        """
+        token = self._find_token(parameters, authorization)
+        if token is not None:
+            groups = self.groups_of(token.user) if token.groups is None else token.groups
+            found = Identity(user=token.user, groups=groups, is_by_token=token.kind is TokenKind.DELEGATION)
+        else:
+            name = _common_name(certificate) or self._find_believed_name(parameters)
+            found = Identity(user=name, groups=self.groups_of(name))
+        wanted = parameters.text("doas")
+        return self._act_for(found, wanted, host) if wanted and wanted != found.user else found
+
+    def _find_token(self, parameters: Parameters, authorization: str) -> Token | None:
+        scheme, _, secret = authorization.partition(" ")
+        given = parameters.text("delegation")
+        if scheme.lower() == "bearer":
+            token = self._tokens.find(secret.strip())
+            if token is None:
+                raise UnauthenticatedError("the bearer token is not valid, or has expired: get another one")
+            return token
+        if not given:
+            return None
+        token = self._tokens.find(HadoopToken.decode(given).password.decode(errors="replace"))
+        if token is None:  # Hadoop's client takes the class of its exception from this text
+            raise UserRefusedError(
+                "Failed to obtain user group information: org.apache.hadoop.security.token.SecretManager$InvalidToken: "
+                "the token does not exist, or has expired"
+            )
+        return token
+
+    def _find_believed_name(self, parameters: Parameters) -> str:
+        name = parameters.text("user.name")
+        if not self._believes_names:
+            raise UnauthenticatedError(
+                "this server does not believe user.name: send a token of holdfast namespace token, or a certificate"
+            )
+        if name and not _USER.fullmatch(name):
+            raise parameters.error("user.name", "it is a name such as ann, with letters, digits and . _ -")
+        return name or _NOBODY
+
+    def _act_for(self, real: Identity, user: str, host: str) -> Identity:
+        proxy, groups = self._users.proxies.get(real.user), self.groups_of(user)
+        if proxy is None or real.is_by_token or not proxy.may_act_for(user, groups, host):
+            raise UserRefusedError(f"User: {real.user} is not allowed to impersonate {user}")
+        return Identity(user=user, groups=groups, real_user=real.user)
+
+    def groups_of(self, user: str) -> tuple[str, ...]:
+        """Return the groups of a user."""
+        if self._users.groups is not None:
+            return self._users.groups.get(user, ())
+        now_s = self._clock.elapsed_s()
+        known = self._known.get(user)
+        if known is None or now_s - known[0] > _GROUPS_S:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            known = self._known[user] = (now_s, tuple(self._machine_groups(user)))
+        return known[1]
+
+
+def _common_name(certificate: Mapping[str, Any] | None) -> str:
+    for part in (certificate or {}).get("subject", ()):
+        for name, value in part:
+            if name == "commonName":
+                return str(value)
+    return ""

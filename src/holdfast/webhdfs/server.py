@@ -1,0 +1,196 @@
+"""Run the processes of a server: sockets, signals, and what starts and ends with a process.
+
+Every process serves all requests by itself: nothing is shared but the listening socket and the database. uvicorn starts
+the processes, and others in place of those that die.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+import ssl
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import uvicorn
+from uvicorn.supervisors import Multiprocess
+
+from holdfast.errors import HoldfastError, InvalidRequestError, UnavailableError
+from holdfast.namespace import open_namespace
+from holdfast.runtime import repeat_in_thread
+from holdfast.webhdfs.connection import Connection
+from holdfast.webhdfs.settings import ServerSettings
+
+_LOG = logging.getLogger("holdfast.webhdfs")
+
+_SETTLE_S = 0.1
+_DUTIES_S = 5.0
+_KEEP_ALIVE_S = 75
+"""How long an idle connection stays. Java's closes its own after five seconds."""
+
+_GRACE_S = 30
+"""How long a process that stops waits for its requests."""
+
+
+# --- a process --------------------------------------------------------------------------------------------------------
+class Service:
+    """One process of a server: an application of ASGI that begins and ends with the process."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        # What counts must be imported after `serve` has said where: prometheus_client looks once.
+        from holdfast.webhdfs.access_log import AccessLog
+        from holdfast.webhdfs.application import Application
+        from holdfast.webhdfs.carrying import Carrier
+        from holdfast.webhdfs.duties import Duties
+        from holdfast.webhdfs.hadoop_tokens import KIND
+        from holdfast.webhdfs.identities import Identities, UsersFile
+        from holdfast.webhdfs.pages import Pages
+        from holdfast.webhdfs.tokens import TokenStore
+
+        self.limits = settings.limits
+        self._namespace = open_namespace(settings.url, database=settings.database, store_options=settings.store_options)
+        database, environment = self._namespace.database, self._namespace.environment
+        tokens = TokenStore(database, environment)
+        users = UsersFile() if settings.users_file is None else UsersFile.read(settings.users_file)
+        identities = Identities(tokens, users, environment.clock, believes_names=settings.does_believe_names)
+        kind = KIND if settings.certificate is None else f"S{KIND}"
+        self._carrier = Carrier(self._namespace, identities, tokens, settings, kind)
+        self._duties = Duties(self._namespace, tokens, settings, self._carrier.deliveries.server)
+        self._log = AccessLog(settings.access_log)
+        pages = Pages(self._carrier, settings)
+        self._application = Application(self._carrier, settings.limits, self._log, pages.find)
+        self._running = contextlib.ExitStack()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request, or begin and end with the process."""
+        if scope["type"] == "http":
+            await self._application(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._live(receive, send)
+
+    async def _live(self, receive: Any, send: Any) -> None:
+        await receive()
+        settling = asyncio.create_task(self._settle_receipts())
+        self._running.enter_context(repeat_in_thread(self._duties.run_round, _DUTIES_S))
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        settling.cancel()
+        await asyncio.get_running_loop().run_in_executor(None, self._end)
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _settle_receipts(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(_SETTLE_S)
+            try:
+                await loop.run_in_executor(None, self._carrier.deliveries.settle)
+            except HoldfastError as error:
+                _LOG.warning("the receipts of answers wait for the database: %s", error)
+
+    def _end(self) -> None:
+        """End threads, leadership, and connections to the database."""
+        self._running.close()
+        for end in (self._carrier.deliveries.settle, self._duties.end, self._namespace.close):
+            with contextlib.suppress(HoldfastError):
+                end()
+        self._application.close()
+        self._log.close()
+
+
+# --- the processes of a server ----------------------------------------------------------------------------------------
+def serve(settings: ServerSettings, on_ready: Callable[[str], None]) -> None:
+    """Serve a namespace until a signal ends it: SIGTERM and SIGINT let requests end first.
+
+    Args:
+        on_ready: called with the address once the socket listens.
+
+    Raises:
+        InvalidRequestError: certificates cannot be used, or the address does not exist.
+        UnavailableError: another process has the port.
+    """
+    check_settings(settings)
+    with contextlib.ExitStack() as stack:
+        if settings.workers > 1:
+            directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-metrics-"))
+            os.environ["PROMETHEUS_MULTIPROC_DIR"] = directory  # the processes inherit it
+            settings = replace(settings, metrics_directory=directory)
+        listener = stack.enter_context(listen(settings.host, settings.port))
+        settings = replace(settings, port=listener.getsockname()[1])
+        config = make_config(settings)
+        on_ready(address_of(settings))
+        if settings.workers > 1:
+            Multiprocess(config, [listener]).run()
+        else:
+            uvicorn.Server(config).run([listener])
+
+
+def make_config(settings: ServerSettings) -> uvicorn.Config:
+    """Return uvicorn's configuration of a process."""
+    return uvicorn.Config(
+        partial(Service, settings),
+        factory=True,
+        http=Connection,
+        ws="none",
+        lifespan="on",
+        interface="asgi3",
+        proxy_headers=False,
+        server_header=False,
+        access_log=False,
+        log_config=None,
+        log_level=logging.WARNING,
+        workers=settings.workers,
+        backlog=2048,
+        timeout_keep_alive=_KEEP_ALIVE_S,
+        timeout_graceful_shutdown=_GRACE_S,
+        ssl_certfile=settings.certificate,
+        ssl_keyfile=settings.key,
+        ssl_ca_certs=None if settings.client_ca is None else str(settings.client_ca),
+        ssl_cert_reqs=ssl.CERT_NONE if settings.client_ca is None else ssl.CERT_OPTIONAL,
+    )
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a listening socket.
+
+    Raises:
+        InvalidRequestError: the address does not exist here.
+        UnavailableError: another process has the port.
+    """
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except socket.gaierror as error:
+        raise InvalidRequestError("the address does not exist: change the host", host=host) from error
+    except OSError as error:
+        raise UnavailableError(
+            "the port cannot be opened: choose another one, or stop what uses it", host=host, port=port
+        ) from error
+
+
+def address_of(settings: ServerSettings) -> str:
+    """Return the address of a server, as its clients write it."""
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return f"http{'' if settings.certificate is None else 's'}://{host}:{settings.port}"
+
+
+def check_settings(settings: ServerSettings) -> None:
+    """Refuse what would fail or be unsafe later.
+
+    Raises:
+        InvalidRequestError: see the message.
+    """
+    if (settings.certificate is None) != (settings.key is None):
+        raise InvalidRequestError("HTTPS needs a certificate and its key: give both")
+    if settings.client_ca is not None and settings.certificate is None:
+        raise InvalidRequestError("client certificates need HTTPS: give a certificate of the server, too")
+    for path in (settings.certificate, settings.key, settings.client_ca, settings.users_file):
+        if path is not None and not path.is_file():
+            raise InvalidRequestError("the file does not exist: check the path", path=str(path))
+    if settings.workers < 1:
+        raise InvalidRequestError("a server has at least one worker: change it", workers=settings.workers)

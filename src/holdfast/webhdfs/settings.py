@@ -1,0 +1,79 @@
+"""Define what a server is told when it starts."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.stores.provider import StoreOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one process of a server does at the same time, at most.
+
+    Attributes:
+        connections: more are refused.
+        threads: how many operations are carried out.
+        waiting: how many more requests wait; others are sent to another server.
+        uploads: how many files are received.
+        request_s: how long a client waits for a change; later it is not begun. Hadoop's client waits for 60 seconds.
+        body_s: how long an upload may pause. A task of Spark may compute for long between two row groups.
+        answer_s: how long a client may take to receive a piece of an answer.
+    """
+
+    connections: int = 4096
+    threads: int = 64
+    waiting: int = 2048
+    uploads: int = 256
+    request_s: float = 30.0
+    body_s: float = 3600.0
+    answer_s: float = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """How to serve one namespace. Every process of the server gets this value.
+
+    Attributes:
+        url, database, store_options: of the namespace: see `open_namespace`.
+        host, port: where to listen; port 0 takes a free one.
+        workers: the number of processes.
+        users_file: groups and proxies: see `UsersFile`.
+        believes_names: whether ``user.name`` alone proves a user; None for: on loopback.
+        certificate, key: of the server, for HTTPS.
+        client_ca: the authorities whose certificates prove users.
+        access_log: where requests are logged, a line of JSON each; ``-`` for the standard output, empty for nowhere.
+        trash_s: after how many seconds the trash is emptied; None for never.
+        metrics_directory: where the processes of the server share their counters.
+    """
+
+    url: str
+    database: str | None = None
+    store_options: tuple[StoreOptions, ...] = ()
+    host: str = "127.0.0.1"
+    port: int = 9870
+    workers: int = 1
+    users_file: Path | None = None
+    believes_names: bool | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    client_ca: Path | None = None
+    access_log: str = ""
+    trash_s: float | None = None
+    metrics_directory: str = ""
+    limits: Limits = Limits()
+
+    @property
+    def does_believe_names(self) -> bool:
+        """Whether ``user.name`` alone proves a user."""
+        return is_loopback(self.host) if self.believes_names is None else self.believes_names
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
