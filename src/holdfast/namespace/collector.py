@@ -16,6 +16,7 @@ from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.configuration import decode_configuration
 from holdfast.namespace.inode import MOST_SKEW_S, decode_inode
 from holdfast.namespace.keys import (
+    ANSWERS,
     CONFIGURATION,
     blob_name_in_key,
     children_range,
@@ -29,7 +30,7 @@ from holdfast.namespace.keys import (
 from holdfast.namespace.operation import Changes
 from holdfast.namespace.operations.base import discard_content_and_lease
 from holdfast.namespace.other_records import HARD_LIMIT_MS, DeletedTree, Lease
-from holdfast.namespace.receipts import iter_expired_receipts
+from holdfast.namespace.receipts import AnswerBook, Receipt
 from holdfast.namespace.view import SeenRecord, View, scan_pages
 from holdfast.runtime import Clock
 from holdfast.transactions.base import Backend, Commit, Committed, RangeCount, Record, ScanPage
@@ -125,7 +126,6 @@ class Collector:
         yield from self._collect_deleted_trees(done, damage)
         yield from self._recover_leases(done, damage)
         yield from self._collect_garbage(done, damage)
-        yield from self._delete_expired_receipts()
 
     def _iter_records(self, kind: bytes) -> Iterator[tuple[bytes, Record]]:
         for page in scan_pages(self.database, *kind_range(kind), _PAGE, [CONFIGURATION]):
@@ -272,16 +272,17 @@ class Collector:
                 self.database.commit(changes.to_commit(View((), entries)))
             yield
 
-    # --- receipts -----------------------------------------------------------------------------------------------------
-    def _delete_expired_receipts(self) -> Iterator[None]:
-        """Delete the receipts of requests that cannot come again (`receipts`)."""
-        for page in scan_pages(self.database, *kind_range(b"q"), _PAGE):
-            values = [(key, record.value) for key, record in page.records]
-            expired = set(iter_expired_receipts(values, self._now_ms()))
-            if expired:
-                reads = {key: record.version for key, record in page.records if key in expired}
-                self.database.commit(Commit(reads=reads, deletes=expired))  # a conflict: the next collection takes them
-                yield
+    # --- what servers have left ---------------------------------------------------------------------------------------
+    def delete_old_receipts(self) -> None:
+        """Delete the receipts of requests that cannot come again, and what dead processes have said about them."""
+        for start, end, is_expired in (
+            (*kind_range(b"q"), Receipt.is_record_expired),
+            (ANSWERS, ANSWERS + b"\xff", AnswerBook.is_record_expired),
+        ):
+            for page in scan_pages(self.database, start, end, _PAGE):
+                gone = {key: record.version for key, record in page.records if is_expired(record.value, self._now_ms())}
+                if gone:  # a conflict is a new request: the next call deletes the others
+                    self.database.commit(Commit(reads=gone, deletes=gone))
 
     def _now_ms(self) -> int:
         return max(int(self.clock.now_s() * 1000), 0)

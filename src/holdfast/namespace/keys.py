@@ -75,7 +75,10 @@ LEADER = b"xleader"
 MAINTENANCE = b"xmaintenance"
 DAMAGED = b"xdamaged"
 SERVERS = b"xserver/"
-"""What the keys of the records begin with in which servers tell that they live."""
+"""What the keys of the records begin with in which processes of servers tell that they live."""
+
+ANSWERS = b"xanswers/"
+"""What the keys of their records about answers begin with."""
 
 
 def inode_key(parent_id: int, name: bytes) -> bytes:
@@ -191,3 +194,8 @@ def receipt_key(*parts: str) -> bytes:
 def token_key(digest: bytes) -> bytes:
     """Return the key of the record of a client's token, given the digest of its secret."""
     return b"a" + digest
+
+
+def answers_key(server: str) -> bytes:
+    """Return the key of the record in which a process of a server says which of its answers were delivered."""
+    return ANSWERS + server.encode()

@@ -57,7 +57,7 @@ from holdfast.namespace.operations.names import Delete, Mkdirs, Rename
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import READ, Caller, check_stored_name
 from holdfast.namespace.phases import OperationRunner
-from holdfast.namespace.receipts import ClientRequest, Receipt, RequestRunner
+from holdfast.namespace.receipts import ClientRequest, RequestRunner, WasDelivered
 from holdfast.namespace.sweep import SweepResult, sweep_namespace
 from holdfast.namespace.trees import ReadQuota, TreeUsageCounter
 from holdfast.namespace.view import InodeCache
@@ -129,7 +129,7 @@ class Namespace:
         self,
         request: ClientRequest,
         is_wanted: Callable[[], bool] = lambda: True,
-        find_delivery: Callable[[Receipt], bool | None] = lambda receipt: None,
+        was_delivered: WasDelivered = lambda number: None,
     ) -> Namespace:
         """Return this open namespace for one change that a client of a server asks for: see `receipts`.
 
@@ -137,10 +137,10 @@ class Namespace:
         request took effect before, and `RequestAbandonedError` if it is not wanted anymore.
 
         Args:
-            is_wanted, find_delivery: see `RequestRunner`.
+            is_wanted, was_delivered: see `RequestRunner`.
         """
         other = copy(self)
-        other._changes = RequestRunner.of(self.operations, request, is_wanted, find_delivery)
+        other._changes = RequestRunner.of(self.operations, request, is_wanted, was_delivered)
         other._is_shared = True
         return other
 
@@ -559,6 +559,10 @@ class Namespace:
             InvalidRequestError: the blobs belong to another namespace; see `holdfast.namespace.configuration`.
         """
         return self._collector.run(most_steps=most_steps, after_step=after_step)
+
+    def delete_old_receipts(self) -> None:
+        """Delete what servers have noted about requests that cannot come again. Safe at any time."""
+        self._collector.delete_old_receipts()
 
     def sweep(self, progress: Progress = ignore_progress) -> SweepResult:
         """Note blobs that no file refers to as garbage for a later `collect`. Safe at any time; reads all inodes.

@@ -2,12 +2,12 @@
 
 HTTP clients repeat a request if its connection breaks: Java's do it silently, and Hadoop's at another server too. The
 request has no id. So the transaction of a change also writes a *receipt*, which says that the request took effect. Its
-key stands for the client and the path: a client has at most one there, that of its newest change. Later, the server
-notes in it whether the answer has reached the client (it is *delivered*), or whether the connection broke before (it is
-*owed*). An equal request of the same client that finds a receipt
+key stands for the client and the path: a client has at most one there, that of its newest change. Each process of a
+server numbers its answers, and publishes which of them have reached their clients (`AnswerBook`): they are *delivered*,
+or *lost* if the connection broke before. An equal request of the same client that finds a receipt
 
 - is new if the answer was delivered: it runs, and its receipt replaces the other;
-- is the repeat if the answer is owed, or if its server has said nothing for a few seconds, as a dead one: it gets the
+- is the repeat if the answer is lost, or if its server has said nothing for a few seconds, as a dead one: it gets the
   same answer without another effect, and its own answer is the one to deliver from then on.
 
 So there are never more answers of success than effects, whoever gets them. Another change of the same client at the
@@ -23,13 +23,13 @@ changes nothing writes no receipt.
 
 from __future__ import annotations
 
-import enum
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar, overload
 
 from holdfast.errors import MALFORMED
+from holdfast.namespace.keys import answers_key
 from holdfast.namespace.operation import Changes, Operation, OperationBatch, OperationContext
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import Caller
@@ -40,40 +40,23 @@ from holdfast.transactions.base import Backend, Commit, Committed
 R = TypeVar("R")
 
 KEPT_MS = 2 * 60_000
-"""How long the receipt of a delivered answer is kept for an arrival of the same request that is late."""
+"""How long a receipt is kept at least: for an arrival of the same request that is late."""
 
 LONGEST_REPEAT_MS = 10 * 60_000
-"""How long other receipts count. Hadoop's client gives up after about two minutes."""
+"""How long a receipt counts. Hadoop's client gives up after about two minutes."""
 
 _PATIENCE_S = 3.0
 """How long a request waits for another server to say whether the answer to an equal one was delivered."""
 
 _STEP_S = 0.02
-_GROUP = 100
 
 
 class RequestRepeatedError(Exception):
-    """The request took effect when it came first: answer as then. Not a `HoldfastError`: nothing went wrong.
-
-    Attributes:
-        origin: see `Receipt`.
-    """
-
-    def __init__(self, origin: str) -> None:
-        super().__init__(origin)
-        self.origin = origin
+    """The request took effect when it came first: answer as then. Not a `HoldfastError`: nothing went wrong."""
 
 
 class RequestAbandonedError(Exception):
     """Nobody waits for the answer anymore, so nothing was done. Not a `HoldfastError`: there is nobody to tell."""
-
-
-class AnswerState(str, enum.Enum):
-    """What the server knows about the answer to a request."""
-
-    SENT = "sent"
-    OWED = "owed"
-    DELIVERED = "delivered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,39 +65,81 @@ class Receipt:
 
     Attributes:
         request: what was asked; equal for equal requests, and empty if it only shows that the client has gone on.
-        origin: the token of the arrival that took effect.
         server: the token of the process that answered last.
+        number: of that answer, among those of the process.
         at_ms: when that was, milliseconds since the epoch.
-        state: of that answer.
     """
 
     request: str
-    origin: str
     server: str
+    number: int
     at_ms: int
-    state: AnswerState = AnswerState.SENT
 
     def encode(self) -> bytes:
-        """Return the value of the record, as JSON."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
-        return json.dumps(values, separators=(",", ":")).encode()
+        """Return the value of the record."""
+        return f"1 {self.at_ms} {self.number} {self.server} {self.request}".encode()
 
     @staticmethod
     def decode(value: bytes) -> Receipt | None:
-        """Decode the receipt in a record; None if it is damaged: it counts as none, and is replaced."""
+        """Decode the receipt in a record; None if it is damaged, or of a newer release: it counts as none."""
         try:
-            found = json.loads(value)
-            request, origin, server = (str(found[name]) for name in ("request", "origin", "server"))
-            return Receipt(request, origin, server, int(found["at_ms"]), AnswerState(found["state"]))
+            version, at_ms, number, server, request = value.decode().split(" ")
+            return Receipt(request, server, int(number), int(at_ms)) if version == "1" else None
         except MALFORMED:
             return None
 
     def is_expired(self, now_ms: int) -> bool:
-        """Return whether neither a repeat nor a late arrival can come anymore. One from the far future, by a wrong
-        clock, is expired too.
-        """
-        most_ms = KEPT_MS if self.state is AnswerState.DELIVERED else LONGEST_REPEAT_MS
-        return abs(now_ms - self.at_ms) > most_ms
+        """Return whether no repeat can come anymore. One from the far future, by a wrong clock, is expired too."""
+        return abs(now_ms - self.at_ms) > LONGEST_REPEAT_MS
+
+    @staticmethod
+    def is_record_expired(value: bytes, now_ms: int) -> bool:
+        """Return whether the record of a receipt is not needed anymore."""
+        found = Receipt.decode(value)
+        return found is None or found.is_expired(now_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerBook:
+    """What a process of a server says about its answers.
+
+    Attributes:
+        at_ms: when it was published, milliseconds since the epoch; again at least every minute.
+        through: the number up to which all answers were delivered, but for those that follow.
+        unknown: the numbers of those of which it is not known yet.
+        lost: the numbers of those that were lost.
+    """
+
+    at_ms: int = 0
+    through: int = 0
+    unknown: Collection[int] = ()
+    lost: Collection[int] = ()
+
+    def encode(self) -> bytes:
+        """Return the value of the record, as JSON."""
+        return json.dumps([1, self.at_ms, self.through, sorted(self.unknown), sorted(self.lost)]).encode()
+
+    @staticmethod
+    def decode(value: bytes) -> AnswerBook:
+        """Decode the book in a record; one that is damaged says nothing."""
+        try:
+            version, at_ms, through, unknown, lost = json.loads(value)
+            if version == 1:
+                return AnswerBook(int(at_ms), int(through), frozenset(map(int, unknown)), frozenset(map(int, lost)))
+        except MALFORMED:
+            pass
+        return AnswerBook()
+
+    @staticmethod
+    def is_record_expired(value: bytes, now_ms: int) -> bool:
+        """Return whether the record of a book is not needed anymore: all receipts of its process have expired."""
+        return abs(now_ms - AnswerBook.decode(value).at_ms) > 2 * LONGEST_REPEAT_MS
+
+    def was_delivered(self, number: int) -> bool | None:
+        """Return whether an answer was delivered (True) or lost (False); None if that is not known."""
+        if number in self.lost:
+            return False
+        return True if number <= self.through and number not in self.unknown else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,16 +148,16 @@ class ClientRequest:
 
     Attributes:
         key: of its receipt; see `keys.receipt_key`.
-        request: what it asks for, as a text that differs for different requests of this key.
-        origin: a token that no other arrival has.
-        server: a token of this process.
+        request: what it asks for, as a word that differs for different requests of this key.
+        server: the token of this process.
+        number: of the answer to this arrival; no other one of the process has it.
         others: the keys of the client's receipts at the other paths that it changes.
     """
 
     key: bytes
     request: str
-    origin: str
     server: str
+    number: int
     others: tuple[bytes, ...] = ()
 
 
@@ -143,13 +168,13 @@ class _Once:
 
     Attributes:
         is_wanted: returns whether the client still waits for the answer.
-        delivered: the origin of an earlier receipt whose answer is known to have been delivered.
+        delivered: an earlier receipt whose answer is known to have been delivered.
     """
 
     operation: Operation[Any]
     request: ClientRequest
     is_wanted: Callable[[], bool]
-    delivered: str = ""
+    delivered: Receipt | None = None
 
     @property
     def paths(self) -> Sequence[NsPath]:
@@ -170,16 +195,21 @@ class _Once:
             return Changes(earlier)
         changes = self.operation.execute(view, context)
         if not changes.is_empty:
-            made = Receipt(request.request, request.origin, request.server, context.now_ms)
+            made = Receipt(request.request, request.server, request.number, context.now_ms)
             values = changes.new_values if value is None else changes.values
             values[request.key] = made.encode()
-            blank = replace(made, request="", state=AnswerState.DELIVERED).encode()
-            changes.values.update({key: blank for key in request.others if key != request.key})
+            if request.others:
+                blank = replace(made, request="").encode()
+                changes.values.update({key: blank for key in request.others if key != request.key})
         return changes
 
     def _may_be_repeated(self, earlier: Receipt, now_ms: int) -> bool:
-        is_settled = earlier.state is AnswerState.DELIVERED or earlier.origin == self.delivered
-        return earlier.request == self.request.request and not is_settled and not earlier.is_expired(now_ms)
+        is_new = earlier == self.delivered or earlier.is_expired(now_ms)
+        return earlier.request == self.request.request and not is_new
+
+
+WasDelivered = Callable[[int], "bool | None"]
+"""Returns whether an answer of this process was delivered (True) or lost (False); None if that is not known yet."""
 
 
 @dataclass(slots=True)
@@ -189,24 +219,29 @@ class RequestRunner(OperationRunner):
     Attributes:
         request: the arrival.
         is_wanted: returns whether its client still waits for the answer.
-        find_delivery: returns whether the answer to the request of a receipt of this process was delivered (True) or
-            lost (False); None if that is not known yet.
+        was_delivered: asked about other answers of this process.
     """
 
     request: ClientRequest = None  # type: ignore[assignment]  # given by `of`
     is_wanted: Callable[[], bool] = lambda: True
-    find_delivery: Callable[[Receipt], bool | None] = lambda receipt: None
+    was_delivered: WasDelivered = lambda number: None
 
     @staticmethod
     def of(
-        runner: OperationRunner,
-        request: ClientRequest,
-        is_wanted: Callable[[], bool],
-        find_delivery: Callable[[Receipt], bool | None],
+        runner: OperationRunner, request: ClientRequest, is_wanted: Callable[[], bool], was_delivered: WasDelivered
     ) -> RequestRunner:
         """Return a runner for one request that shares database and caches with another runner."""
-        shared = {one.name: getattr(runner, one.name) for one in fields(OperationRunner)}
-        return RequestRunner(**shared, request=request, is_wanted=is_wanted, find_delivery=find_delivery)
+        return RequestRunner(
+            runner.database,
+            runner.environment,
+            runner.hints,
+            runner.times,
+            runner.reclaim,
+            runner.tries_without_locks,
+            request,
+            is_wanted,
+            was_delivered,
+        )
 
     @overload
     def run(self, operation: Operation[R], caller: Caller) -> R: ...
@@ -222,29 +257,31 @@ class RequestRunner(OperationRunner):
             RequestAbandonedError: the client does not wait for the answer anymore; nothing happened.
         """
         assert not isinstance(operation, OperationBatch), "a request changes one thing"
-        clock, delivered = self.environment.clock, ""
+        clock, delivered = self.environment.clock, None
         begun_s, seen = clock.elapsed_s(), None
         while True:
             once = _Once(operation, self.request, self.is_wanted, delivered)
             found = super(RequestRunner, self).run(once, caller)
             if not isinstance(found, Receipt):
                 return found  # type: ignore[no-any-return]  # the result of the operation
-            if found.origin == self.request.origin:
-                raise RequestRepeatedError(found.origin)  # an earlier try, whose outcome was unknown
+            if (found.server, found.number) == (self.request.server, self.request.number):
+                raise RequestRepeatedError  # an earlier try, whose outcome was unknown
             if found != seen:
                 begun_s, seen = clock.elapsed_s(), found
-            is_delivered = self._find_delivery(found)
-            if is_delivered:
-                delivered = found.origin
-            elif is_delivered is None and clock.elapsed_s() - begun_s < _PATIENCE_S:
+            was_delivered = self._find_delivery(found)
+            if was_delivered:
+                delivered = found
+            elif was_delivered is None and clock.elapsed_s() - begun_s < _PATIENCE_S:
                 clock.sleep(_STEP_S)
             elif self._take_over(found):
-                raise RequestRepeatedError(found.origin)
+                raise RequestRepeatedError
 
     def _find_delivery(self, found: Receipt) -> bool | None:
-        if found.state is AnswerState.OWED:
-            return False
-        return self.find_delivery(found) if found.server == self.request.server else None
+        if found.server == self.request.server:
+            return self.was_delivered(found.number)
+        key = answers_key(found.server)
+        record = self.database.get_many([key]).get(key)
+        return None if record is None else AnswerBook.decode(record.value).was_delivered(found.number)
 
     def _take_over(self, found: Receipt) -> bool:
         """Make the answer to this arrival the one to deliver; return False if another arrival was first."""
@@ -252,36 +289,17 @@ class RequestRunner(OperationRunner):
         record = self.database.get_many([key]).get(key)
         if record is None or Receipt.decode(record.value) != found:
             return False
-        mine = replace(found, server=self.request.server, at_ms=self.now_ms(), state=AnswerState.SENT)
+        mine = replace(found, server=self.request.server, number=self.request.number, at_ms=self.now_ms())
         commit = Commit(reads={key: record.version}, puts={key: mine.encode()})
         return isinstance(self.database.commit(commit), Committed)
 
 
-def settle_receipts(database: Backend, answers: Mapping[bytes, tuple[str, bool]], server: str) -> None:
-    """Note which answers were delivered, and which ones are lost.
-
-    Receipts that another request has replaced, or whose answer another server gives again, are left alone.
-
-    Args:
-        answers: for the keys of receipts: their origins, and whether the answer was delivered.
-        server: this process.
-    """
-    records = database.get_many(answers) if answers else {}
-    commits = []
-    for key, record in records.items():
-        found, (origin, is_delivered) = Receipt.decode(record.value), answers[key]
-        if found is None or found.origin != origin or found.state is AnswerState.DELIVERED:
-            continue
-        if is_delivered or found.server == server:
-            state = AnswerState.DELIVERED if is_delivered else AnswerState.OWED
-            commits.append(Commit(reads={key: record.version}, puts={key: replace(found, state=state).encode()}))
-    for start in range(0, len(commits), _GROUP):
-        database.commit_group(commits[start : start + _GROUP])  # a conflict is a newer request of the client
-
-
-def iter_expired_receipts(records: Iterable[tuple[bytes, bytes]], now_ms: int) -> Iterator[bytes]:
-    """Yield the keys of those receipts, given by key and value, that are not needed anymore."""
-    for key, value in records:
-        found = Receipt.decode(value)
-        if found is None or found.is_expired(now_ms):
-            yield key
+def delete_receipts(database: Backend, server: str, numbers: Mapping[bytes, int]) -> None:
+    """Delete receipts of a process, given the number of the answer for each key, unless others have replaced them."""
+    versions = {}
+    for key, record in (database.get_many(numbers) if numbers else {}).items():
+        found = Receipt.decode(record.value)
+        if found is not None and (found.server, found.number) == (server, numbers[key]):
+            versions[key] = record.version
+    if versions:
+        database.commit(Commit(reads=versions, deletes=versions))  # a conflict: a collection deletes them later

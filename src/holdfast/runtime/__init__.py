@@ -9,12 +9,12 @@ from holdfast.runtime.environment import Backoff, Clock, Environment, Ids, Momen
 from holdfast.runtime.threads import (
     BackgroundExecutor,
     InlineExecutor,
+    LoopThreads,
     Repeat,
     Runner,
     SerialRunner,
     ThreadExecutor,
     ThreadRunner,
-    open_thread_pool,
     repeat_in_thread,
 )
 
@@ -26,6 +26,7 @@ __all__ = [
     "Environment",
     "Ids",
     "InlineExecutor",
+    "LoopThreads",
     "Moment",
     "Repeat",
     "Runner",
@@ -36,6 +37,5 @@ __all__ = [
     "ThreadExecutor",
     "ThreadRunner",
     "TimeIsUp",
-    "open_thread_pool",
     "repeat_in_thread",
 ]

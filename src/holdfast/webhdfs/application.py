@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from holdfast.errors import HoldfastError
 from holdfast.namespace.receipts import RequestAbandonedError
-from holdfast.runtime import open_thread_pool
+from holdfast.runtime import LoopThreads
 from holdfast.webhdfs import metrics
 from holdfast.webhdfs.access_log import AccessLog
 from holdfast.webhdfs.calls import PREFIX, Answer
@@ -55,7 +55,7 @@ class Application:
         self._limits = limits
         self._log = log
         self._find_page = find_page
-        self._pool = open_thread_pool(limits.threads, "request")
+        self._pool = LoopThreads(limits.threads, "request")
         self._uploads = asyncio.Semaphore(limits.uploads)
         self._in_flight = 0
 
@@ -63,7 +63,6 @@ class Application:
         """Answer one request; uvicorn calls this."""
         exchange = Exchange.of(scope, receive, send, self._clock)
         self._in_flight += 1
-        metrics.IN_FLIGHT.inc()
         try:
             await self._answer(exchange)
         except (RequestAbandonedError, UploadCutError) as error:
@@ -76,7 +75,6 @@ class Application:
             await self._answer_failure(exchange, error)
         finally:
             self._in_flight -= 1
-            metrics.IN_FLIGHT.dec()
             self._note(exchange)
 
     async def _answer(self, exchange: Exchange) -> None:
@@ -102,7 +100,7 @@ class Application:
 
     async def _run(self, work: Callable[[], R]) -> R:
         """Run a function in a thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+        return await self._pool.run(work)
 
     def _require_room(self, exchange: Exchange) -> None:
         """Refuse a request if the server stops or has too much to do, or if another site's page sends it."""
@@ -182,14 +180,17 @@ class Application:
     def _note(self, exchange: Exchange) -> None:
         """Count and log a request."""
         operation, age_s = exchange.operation or "-", exchange.age_s()
-        metrics.REQUESTS.labels(operation, exchange.status or "cut").inc()
-        metrics.SECONDS.labels(operation).observe(age_s)
+        metrics.note_request(operation, exchange.status, age_s)
         if exchange.received_bytes:
             metrics.BYTES.labels("received").inc(exchange.received_bytes)
         if exchange.sent_bytes:
             metrics.BYTES.labels("sent").inc(exchange.sent_bytes)
         self._log.write(exchange)
 
+    def measure(self) -> None:
+        """Set the gauges of what goes on at this moment."""
+        metrics.IN_FLIGHT.set(self._in_flight)
+
     def close(self) -> None:
         """End the threads, after what they do."""
-        self._pool.shutdown(wait=True)
+        self._pool.close()

@@ -17,7 +17,7 @@ from holdfast.namespace.keys import receipt_key
 from holdfast.namespace.receipts import ClientRequest, RequestRepeatedError
 from holdfast.webhdfs import metrics
 from holdfast.webhdfs.calls import Answer, Call
-from holdfast.webhdfs.deliveries import Deliveries, SentAnswer
+from holdfast.webhdfs.deliveries import Deliveries
 from holdfast.webhdfs.exchange import Exchange
 from holdfast.webhdfs.identities import Identities
 from holdfast.webhdfs.operations import OPERATIONS, Operation
@@ -99,11 +99,11 @@ class Carrier:
         changing = self._for_change(exchange, call, operation)
         try:
             return self._be_patient(exchange, lambda: operation.run(changing))
-        except RequestRepeatedError as repeated:
-            self._note_repeat(exchange, repeated)
+        except RequestRepeatedError:
+            metrics.REPEATS.labels(exchange.operation).inc()
             return operation.repeated(call.parameters)
         except BaseException:
-            self._forget(exchange)
+            exchange.note_no_effect()
             raise
 
     def new_leg(self) -> str:
@@ -134,7 +134,7 @@ class Carrier:
         try:
             return self._be_patient(exchange, lambda: open_upload(replace(call, namespace=namespace)))
         except BaseException:
-            self._forget(exchange)
+            exchange.note_no_effect()
             raise
 
     def finish_upload(self, exchange: Exchange, writer: FileWriter, data: bytes) -> None:
@@ -148,10 +148,10 @@ class Carrier:
             writer.write(data)
         try:
             self._be_patient(exchange, writer.close)
-        except RequestRepeatedError as repeated:
-            self._note_repeat(exchange, repeated)
+        except RequestRepeatedError:
+            metrics.REPEATS.labels(exchange.operation).inc()
         except BaseException:
-            self._forget(exchange)
+            exchange.note_no_effect()
             raise
 
     # --- changes ------------------------------------------------------------------------------------------------------
@@ -172,28 +172,16 @@ class Carrier:
     def _make_request(
         self, exchange: Exchange, call: Call, key: bytes, asked: str, others: Collection[bytes]
     ) -> ClientRequest:
-        origin = self.namespace.environment.ids.token()
-        exchange.delivery = SentAnswer(key, origin, exchange.connection, exchange.number)
-        self.deliveries.expect(exchange.delivery)
-        return ClientRequest(key, asked, origin, self.deliveries.server, tuple(others))
+        exchange.delivery = self.deliveries.expect(key, exchange.connection, exchange.number)
+        return ClientRequest(key, asked, self.deliveries.server, exchange.delivery.number, tuple(others))
 
     def _at_most_once(
         self, exchange: Exchange, namespace: Namespace, request: ClientRequest, is_wanted: Callable[[], bool]
     ) -> Namespace:
-        return namespace.for_request(request, is_wanted, self.deliveries.find)
+        return namespace.for_request(request, is_wanted, self.deliveries.was_delivered)
 
     def _is_wanted(self, exchange: Exchange) -> bool:
         return not exchange.is_gone and exchange.age_s() < self._settings.limits.request_s
-
-    def _note_repeat(self, exchange: Exchange, repeated: RequestRepeatedError) -> None:
-        assert exchange.delivery is not None
-        exchange.delivery.origin = repeated.origin
-        metrics.REPEATS.labels(exchange.operation).inc()
-
-    def _forget(self, exchange: Exchange) -> None:
-        if exchange.delivery is not None:
-            self.deliveries.forget(exchange.delivery)
-            exchange.delivery = None
 
     # --- a database that is away --------------------------------------------------------------------------------------
     def _be_patient(self, exchange: Exchange, work: Callable[[], R]) -> R:

@@ -14,6 +14,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
@@ -32,6 +34,35 @@ _DRAIN_S = 2.0
 """How long a connection stays open for one more request when the server stops: its answer sends the client on."""
 
 _8_BIT = re.compile(rb"[\x80-\xff]")
+
+
+class _JoiningTransport:
+    """A transport that can hold several writes back, to send them as one: each costs a system call, and a packet."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._held: list[bytes] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        if self._held is None:
+            self._transport.write(data)
+        else:
+            self._held.append(data)
+
+    def close(self) -> None:
+        self.release()
+        self._transport.close()
+
+    def hold(self) -> None:
+        self._held = []
+
+    def release(self) -> None:
+        held, self._held = self._held, None
+        if held:
+            self._transport.write(b"".join(held))
 
 
 class RequestHeadError(Exception):
@@ -69,9 +100,19 @@ class Connection(HttpToolsProtocol):
         except (OSError, ValueError):
             return 1
 
+    @contextmanager
+    def hold_writes(self) -> Iterator[None]:
+        """Send all that the block writes as one."""
+        self._joining.hold()
+        try:
+            yield
+        finally:
+            self._joining.release()
+
     # --- asyncio ------------------------------------------------------------------------------------------------------
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
+        self.transport = self._joining = _JoiningTransport(transport)  # type: ignore[assignment]  # it acts as one
         self._socket = transport.get_extra_info("socket")
         encryption = transport.get_extra_info("ssl_object")
         self._certificate = None if encryption is None else encryption.getpeercert()

@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -116,6 +116,7 @@ class Duties:
         self._since_s = self._clock.now_s()
         self._election = LeaderElection(namespace.database, self._clock, token)
         self._done: dict[str, int] = {}
+        self._due_s: dict[str, float] = {}
 
     def run_round(self) -> None:
         """Tell that this process lives; if it leads, do what there is to do. Never raises."""
@@ -124,13 +125,11 @@ class Duties:
             metrics.LEADS.set(leads)
             self._tell(leads)
             if leads:
-                for name, duty in (
-                    ("collect", self._collect),
-                    ("trash", self._empty_trash),
-                    ("tokens", self._tokens.delete_expired),
-                    ("servers", self._remove_dead_servers),
-                ):
-                    self._do(name, duty)
+                self._do("collect", 15.0, self._collect)
+                self._do("trash", 60.0, self._empty_trash)
+                self._do("tokens", 600.0, self._tokens.delete_expired)
+                self._do("servers", 60.0, self._remove_dead_servers)
+                self._do("receipts", 600.0, self._namespace.delete_old_receipts)
         except HoldfastError as error:
             metrics.DUTY_FAILURES.labels("lead").inc()
             _LOG.warning("the background work waits: %s", error)
@@ -138,7 +137,11 @@ class Duties:
             metrics.DUTY_FAILURES.labels("lead").inc()
             _LOG.exception("the background work failed")
 
-    def _do(self, name: str, duty: Any) -> None:
+    def _do(self, name: str, every_s: float, duty: Callable[[], object]) -> None:
+        now_s = self._clock.elapsed_s()
+        if now_s < self._due_s.get(name, 0.0):
+            return
+        self._due_s[name] = now_s + every_s
         try:
             duty()
         except FencedError:

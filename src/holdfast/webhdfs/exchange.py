@@ -13,6 +13,8 @@ from holdfast.webhdfs.connection import Connection
 from holdfast.webhdfs.deliveries import SentAnswer
 from holdfast.webhdfs.parameters import Parameters, decode_text
 
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 
@@ -104,6 +106,11 @@ class Exchange:
         query = self.scope["query_string"].decode("ascii")
         return f"{self.scope['scheme']}://{self.host}{self.raw_path.decode('ascii')}?{query}&{name}={value}"
 
+    def note_no_effect(self) -> None:
+        """Note that the change has failed: nobody needs to know whether the answer is delivered."""
+        if self.delivery is not None:
+            self.delivery.is_without_effect = True
+
     async def begin(self, status: int, headers: Mapping[str, str]) -> None:
         """Send status and headers."""
         self.status = status
@@ -112,8 +119,12 @@ class Exchange:
 
     async def answer(self, answer: Answer) -> None:
         """Send a whole answer."""
-        body = answer.body if answer.document is None else json.dumps(answer.document, ensure_ascii=False).encode()
-        await self.begin(answer.status, {"content-length": str(len(body)), **answer.headers})
-        await self.send({"type": "http.response.body", "body": body})
+        body = answer.body if answer.document is None else _encode(answer.document).encode()
+        headers = {"content-length": str(len(body)), **answer.headers}
+        if not body and answer.status in (200, 201):
+            headers["content-type"] = "application/octet-stream"  # as HDFS says, and its tests check
+        with self.connection.hold_writes():
+            await self.begin(answer.status, headers)
+            await self.send({"type": "http.response.body", "body": body})
         if self.delivery is not None:
             self.delivery.sent_s = self.clock.elapsed_s()

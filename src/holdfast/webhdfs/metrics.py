@@ -22,6 +22,23 @@ COLLECTED = Counter("holdfast_collected_total", "What the background work has re
 DUTY_FAILURES = Counter("holdfast_duty_failures_total", "Rounds of the background work that failed.", ["duty"])
 
 
+_children: dict[tuple[str, int], tuple[Counter, Histogram]] = {}  # `labels` costs more than to count
+
+
+def note_request(operation: str, status: int, seconds: float) -> None:
+    """Count a request.
+
+    Args:
+        status: of HTTP; 0 for no answer.
+    """
+    children = _children.get((operation, status))
+    if children is None:
+        counter = REQUESTS.labels(operation, status or "none")
+        children = _children[operation, status] = (counter, SECONDS.labels(operation))
+    children[0].inc()
+    children[1].observe(seconds)
+
+
 def count_requests() -> int:
     """Return how many requests this process has answered."""
     return int(sum(one.value for family in REQUESTS.collect() for one in family.samples if one.name.endswith("_total")))

@@ -29,7 +29,7 @@ from holdfast.webhdfs.settings import ServerSettings
 
 _LOG = logging.getLogger("holdfast.webhdfs")
 
-_SETTLE_S = 0.1
+_PUBLISH_S = 0.2
 _DUTIES_S = 5.0
 _KEEP_ALIVE_S = 75
 """How long an idle connection stays. Java's closes its own after five seconds."""
@@ -76,27 +76,28 @@ class Service:
 
     async def _live(self, receive: Any, send: Any) -> None:
         await receive()
-        settling = asyncio.create_task(self._settle_receipts())
+        publishing = asyncio.create_task(self._publish_deliveries())
         self._running.enter_context(repeat_in_thread(self._duties.run_round, _DUTIES_S))
         await send({"type": "lifespan.startup.complete"})
         await receive()
-        settling.cancel()
+        publishing.cancel()
         await asyncio.get_running_loop().run_in_executor(None, self._end)
         await send({"type": "lifespan.shutdown.complete"})
 
-    async def _settle_receipts(self) -> None:
+    async def _publish_deliveries(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(_SETTLE_S)
+            await asyncio.sleep(_PUBLISH_S)
+            self._application.measure()
             try:
-                await loop.run_in_executor(None, self._carrier.deliveries.settle)
+                await loop.run_in_executor(None, self._carrier.deliveries.publish)
             except HoldfastError as error:
-                _LOG.warning("the receipts of answers wait for the database: %s", error)
+                _LOG.warning("what was delivered waits for the database: %s", error)
 
     def _end(self) -> None:
         """End threads, leadership, and connections to the database."""
         self._running.close()
-        for end in (self._carrier.deliveries.settle, self._duties.end, self._namespace.close):
+        for end in (self._carrier.deliveries.publish, self._duties.end, self._namespace.close):
             with contextlib.suppress(HoldfastError):
                 end()
         self._application.close()
