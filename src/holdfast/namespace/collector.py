@@ -16,7 +16,6 @@ from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.configuration import decode_configuration
 from holdfast.namespace.inode import MOST_SKEW_S, decode_inode
 from holdfast.namespace.keys import (
-    ANSWERS,
     CONFIGURATION,
     blob_name_in_key,
     children_range,
@@ -30,10 +29,9 @@ from holdfast.namespace.keys import (
 from holdfast.namespace.operation import Changes
 from holdfast.namespace.operations.base import discard_content_and_lease
 from holdfast.namespace.other_records import HARD_LIMIT_MS, DeletedTree, Lease
-from holdfast.namespace.receipts import AnswerBook, Receipt
 from holdfast.namespace.view import SeenRecord, View, scan_pages
 from holdfast.runtime import Clock
-from holdfast.transactions.base import Backend, Commit, Committed, RangeCount, Record, ScanPage
+from holdfast.transactions.base import Backend, Committed, RangeCount, Record, ScanPage
 
 _PAGE = 500
 _MOST_EXTENTS = 5000
@@ -271,18 +269,6 @@ class Collector:
             if blobs:  # if it is a conflict, another collector was first
                 self.database.commit(changes.to_commit(View((), entries)))
             yield
-
-    # --- what servers have left ---------------------------------------------------------------------------------------
-    def delete_old_receipts(self) -> None:
-        """Delete the receipts of requests that cannot come again, and what dead processes have said about them."""
-        for start, end, is_expired in (
-            (*kind_range(b"q"), Receipt.is_record_expired),
-            (ANSWERS, ANSWERS + b"\xff", AnswerBook.is_record_expired),
-        ):
-            for page in scan_pages(self.database, start, end, _PAGE):
-                gone = {key: record.version for key, record in page.records if is_expired(record.value, self._now_ms())}
-                if gone:  # a conflict is a new request: the next call deletes the others
-                    self.database.commit(Commit(reads=gone, deletes=gone))
 
     def _now_ms(self) -> int:
         return max(int(self.clock.now_s() * 1000), 0)

@@ -18,7 +18,7 @@ from contextlib import ExitStack, suppress
 from copy import copy
 from dataclasses import replace
 from types import TracebackType
-from typing import TypeVar, overload
+from typing import TypeVar
 
 from holdfast.errors import InvalidRequestError
 from holdfast.namespace.blobs import BlobStore, PublishDeadline
@@ -49,7 +49,7 @@ from holdfast.namespace.listing import (
     make_status,
     walk_tree,
 )
-from holdfast.namespace.operation import Operation, OperationBatch
+from holdfast.namespace.operation import Operation
 from holdfast.namespace.operations.attributes import GetStatus, SetAttributes, SetReplication, SetXattr
 from holdfast.namespace.operations.content import Concat, OpenForReading, Truncate
 from holdfast.namespace.operations.files import Append, Publish, RecoverLease, WriteUnderLease
@@ -57,7 +57,7 @@ from holdfast.namespace.operations.names import Delete, Mkdirs, Rename
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import READ, Caller, check_stored_name
 from holdfast.namespace.phases import OperationRunner
-from holdfast.namespace.receipts import ClientRequest, RequestRunner, WasDelivered
+from holdfast.namespace.receipts import ClientRequest, RequestRunner
 from holdfast.namespace.sweep import SweepResult, sweep_namespace
 from holdfast.namespace.trees import ReadQuota, TreeUsageCounter
 from holdfast.namespace.view import InodeCache
@@ -125,22 +125,13 @@ class Namespace:
         other._is_shared = True
         return other
 
-    def for_request(
-        self,
-        request: ClientRequest,
-        is_wanted: Callable[[], bool] = lambda: True,
-        was_delivered: WasDelivered = lambda number: None,
-    ) -> Namespace:
-        """Return this open namespace for one change that a client of a server asks for: see `receipts`.
+    def for_request(self, request: ClientRequest) -> Namespace:
+        """Return this namespace, as `as_user` does, for one change that a client of a server asks for: see `receipts`.
 
-        The result is like that of `as_user`. Its methods that change the namespace raise `RequestRepeatedError` if the
-        request took effect before, and `RequestAbandonedError` if it is not wanted anymore.
-
-        Args:
-            is_wanted, was_delivered: see `RequestRunner`.
+        The methods that change the namespace also raise `RequestRepeatedError` and `RequestAbandonedError`.
         """
         other = copy(self)
-        other._changes = RequestRunner.of(self.operations, request, is_wanted, was_delivered)
+        other._changes = RequestRunner.of(self.operations, request)
         other._is_shared = True
         return other
 
@@ -151,7 +142,7 @@ class Namespace:
         Raises:
             PathExistsError: a file has the path; or a directory, without `parents`.
         """
-        return self._changes.run(Mkdirs(path=NsPath.parse(path), mode=mode, parents=parents), self.caller)
+        return self.run(Mkdirs(path=NsPath.parse(path), mode=mode, parents=parents))
 
     def list_page(self, path: str, *, start_after: str = "", limit: int = PAGE_SIZE) -> ListPage:
         """Return a page of a directory's entries, in the order of their names; of a file, the file itself.
@@ -291,7 +282,7 @@ class Namespace:
     ) -> Publish:
         return Publish(
             path=NsPath.parse(path),
-            file_id=self.new_id(),
+            file_id=new_inode_id(self.environment),
             mode=mode,
             overwrite=overwrite,
             parents=parents,
@@ -304,7 +295,7 @@ class Namespace:
         file, expiry = self._make_publication(path, overwrite, FILE_MODE, True, None, None), self.expiry()
         extents, stored = self.blobs.put(file.file_id, bytes(data), self.configuration.inline_bytes)
         with self.blobs.delete_if_publishing_fails(extents, expiry):
-            self._changes.run(replace(file, extents=extents, data=stored, is_late=expiry.is_over), self.caller)
+            self.run(replace(file, extents=extents, data=stored, is_late=expiry.is_over))
 
     def publish_many(self, files: Sequence[FileWriter]) -> None:
         """Publish prepared files (`FileWriter.prepare`) in one transaction: all of them appear, or none.
@@ -371,7 +362,7 @@ class Namespace:
         operation = replace(
             self._make_publication(path, overwrite, mode, parents, replication, block_size), writer=holder
         )
-        self._changes.run(operation, self.caller)
+        self.run(operation)
         return self._make_writer(WriteUnderLease(path=operation.path, file_id=operation.file_id, writer=holder))
 
     def append(self, path: str) -> FileWriter:
@@ -381,6 +372,7 @@ class Namespace:
             PathNotFoundError, DirectoryInTheWayError: see the message.
             BeingWrittenError: another client is writing the file.
         """
+        self._changes.require_new(self.caller)  # before it takes the lease
         holder, target = self.environment.ids.token(), NsPath.parse(path)
         inode = self.operations.run(Append(path=target, writer=holder), self.caller)
         newest = inode.extents[-1].blob if inode.extents else ""
@@ -388,7 +380,7 @@ class Namespace:
 
     def recover_lease(self, path: str) -> bool:
         """End the lease of a file whose writer is considered dead, and close the file; return True."""
-        return self._changes.run(RecoverLease(path=NsPath.parse(path)), self.caller)
+        return self.run(RecoverLease(path=NsPath.parse(path)))
 
     def concat(self, target: str, sources: Sequence[str]) -> None:
         """Append files to another one in the same directory, and remove them. No byte is copied.
@@ -399,7 +391,7 @@ class Namespace:
             BeingWrittenError: one of the files is open for writing.
         """
         parsed = tuple(NsPath.parse(source) for source in sources)
-        self._changes.run(Concat(target=NsPath.parse(target), sources=parsed), self.caller)
+        self.run(Concat(target=NsPath.parse(target), sources=parsed))
 
     def truncate(self, path: str, length: int) -> None:
         """Cut a file to a length in bytes, in one step.
@@ -407,18 +399,16 @@ class Namespace:
         Raises:
             InvalidRequestError: the file is shorter.
         """
-        self._changes.run(Truncate(path=NsPath.parse(path), length=length), self.caller)
+        self.run(Truncate(path=NsPath.parse(path), length=length))
 
     # --- names --------------------------------------------------------------------------------------------------------
     def rename(self, source: str, target: str, *, overwrite: bool = False, into: bool = False) -> str:
-        """Rename a file or a directory with everything below it, in one step; return its new path.
+        """Rename a file or a directory with all below it, in one step (HDFS's ``rename2``); return its new path.
 
         Args:
             overwrite: whether a file, or an empty directory, is replaced in the same step.
             into: whether to move the source into `target`, under its own name, if that is a directory at the moment of
                 the step.
-
-        Source: HDFS's ``rename2``.
 
         Raises:
             PathNotFoundError: the source, or the parent of the target, does not exist.
@@ -456,9 +446,9 @@ class Namespace:
         operation = Delete(path=NsPath.parse(path), recursive=recursive)
         for _ in range(_CHECKS):
             with suppress(UncheckedTreeError):
-                return self._changes.run(operation, self.caller)
+                return self.run(operation)
             operation = replace(operation, checked_id=self._trees.check_removal(operation.path, self.caller))
-        return self._changes.run(operation, self.caller)
+        return self.run(operation)
 
     def trash_root(self) -> str:
         """Return the path of the caller's trash directory, which need not exist; for the error, see `Caller.home`."""
@@ -467,19 +457,19 @@ class Namespace:
     # --- attributes ---------------------------------------------------------------------------------------------------
     def set_permission(self, path: str, mode: int) -> None:
         """Change the permission bits of a path, such as ``0o640``; only the owner and the superuser may."""
-        self._changes.run(SetAttributes(path=NsPath.parse(path), mode=mode), self.caller)
+        self.run(SetAttributes(path=NsPath.parse(path), mode=mode))
 
     def set_owner(self, path: str, owner: str | None = None, group: str | None = None) -> None:
         """Change a path's owner (only the superuser may) or group (to one of the caller's); None leaves it."""
-        self._changes.run(SetAttributes(path=NsPath.parse(path), owner=owner, group=group), self.caller)
+        self.run(SetAttributes(path=NsPath.parse(path), owner=owner, group=group))
 
     def set_times(self, path: str, mtime_ms: int | None = None, atime_ms: int | None = None) -> None:
         """Change a path's modification and access time, milliseconds since the epoch; None leaves a time."""
-        self._changes.run(SetAttributes(path=NsPath.parse(path), mtime_ms=mtime_ms, atime_ms=atime_ms), self.caller)
+        self.run(SetAttributes(path=NsPath.parse(path), mtime_ms=mtime_ms, atime_ms=atime_ms))
 
     def set_replication(self, path: str, replication: int) -> bool:
         """Change the replication of a file, which only quotas notice; return False if the path is not a file."""
-        return self._changes.run(SetReplication(path=NsPath.parse(path), replication=replication), self.caller)
+        return self.run(SetReplication(path=NsPath.parse(path), replication=replication))
 
     def set_quota(self, path: str, *, names: int | None = None, space: int | None = None) -> None:
         """Set a directory's quotas, of names (itself included) and of bytes times replication; None removes one.
@@ -509,7 +499,7 @@ class Namespace:
             InvalidRequestError: the flags forbid it, or the name is wrong, or there are too many or too large values.
         """
         operation = SetXattr(path=NsPath.parse(path), name=name, value=value, create=create, replace=replace_existing)
-        self._changes.run(operation, self.caller)
+        self.run(operation)
 
     def remove_xattr(self, path: str, name: str) -> None:
         """Remove an extended attribute of a file or directory.
@@ -517,17 +507,11 @@ class Namespace:
         Raises:
             InvalidRequestError: there is no such attribute.
         """
-        self._changes.run(SetXattr(path=NsPath.parse(path), name=name, value=None), self.caller)
+        self.run(SetXattr(path=NsPath.parse(path), name=name, value=None))
 
     # --- for what is built on the namespace ---------------------------------------------------------------------------
-    @overload
-    def run(self, operation: Operation[R]) -> R: ...
-
-    @overload
-    def run(self, operation: OperationBatch) -> None: ...
-
-    def run(self, operation: Operation[R] | OperationBatch) -> R | None:
-        """Run an operation, or a batch of them, on behalf of the caller; see `OperationRunner.run`."""
+    def run(self, operation: Operation[R]) -> R:
+        """Run an operation on behalf of the caller; see `OperationRunner.run`."""
         return self._changes.run(operation, self.caller)
 
     def move(self, rename: Rename, run: Callable[[Rename], R]) -> R:
@@ -542,10 +526,6 @@ class Namespace:
             with self._trees.freeze_and_count_tree(rename.source, self.caller) as usage:
                 return run(replace(rename, usage=usage))
 
-    def new_id(self) -> int:
-        """Return a new inode id."""
-        return new_inode_id(self.environment)
-
     # --- the namespace itself -----------------------------------------------------------------------------------------
     def collect(self, *, most_steps: int = 1_000_000, after_step: AfterStep = lambda done: True) -> CollectionResult:
         """Remove deleted trees, close the files of dead writers, and delete old garbage. Safe at any time.
@@ -559,10 +539,6 @@ class Namespace:
             InvalidRequestError: the blobs belong to another namespace; see `holdfast.namespace.configuration`.
         """
         return self._collector.run(most_steps=most_steps, after_step=after_step)
-
-    def delete_old_receipts(self) -> None:
-        """Delete what servers have noted about requests that cannot come again. Safe at any time."""
-        self._collector.delete_old_receipts()
 
     def sweep(self, progress: Progress = ignore_progress) -> SweepResult:
         """Note blobs that no file refers to as garbage for a later `collect`. Safe at any time; reads all inodes.

@@ -149,6 +149,9 @@ class OperationRunner:
             "too many other operations change the same paths: repeat later", path=str(operation.paths[0]), key=keys[:1]
         )
 
+    def require_new(self, caller: Caller) -> None:
+        """Do nothing; see `receipts.RequestRunner`."""
+
     def read(self, operation: Operation[R], caller: Caller) -> R:
         """Run an operation that only reads, on one snapshot, and return its result. Nothing is validated or
         committed.

@@ -29,12 +29,13 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar, overload
 
 from holdfast.errors import MALFORMED
-from holdfast.namespace.keys import answers_key
+from holdfast.namespace.keys import ANSWERS, answers_key, kind_range
 from holdfast.namespace.operation import Changes, Operation, OperationBatch, OperationContext
-from holdfast.namespace.paths import NsPath
+from holdfast.namespace.operations.base import ReadInode
+from holdfast.namespace.paths import ROOT, NsPath
 from holdfast.namespace.permissions import Caller
 from holdfast.namespace.phases import OperationRunner
-from holdfast.namespace.view import ResolvedPath, View
+from holdfast.namespace.view import ResolvedPath, View, scan_pages
 from holdfast.transactions.base import Backend, Commit, Committed
 
 R = TypeVar("R")
@@ -49,6 +50,7 @@ _PATIENCE_S = 3.0
 """How long a request waits for another server to say whether the answer to an equal one was delivered."""
 
 _STEP_S = 0.02
+_PAGE = 1000
 
 
 class RequestRepeatedError(Exception):
@@ -152,6 +154,9 @@ class ClientRequest:
         server: the token of this process.
         number: of the answer to this arrival; no other one of the process has it.
         others: the keys of the client's receipts at the other paths that it changes.
+        is_wanted: returns whether the client still waits for the answer.
+        was_delivered: returns whether another answer of this process was delivered (True) or lost (False); None if that
+            is not known yet.
     """
 
     key: bytes
@@ -159,6 +164,8 @@ class ClientRequest:
     server: str
     number: int
     others: tuple[bytes, ...] = ()
+    is_wanted: Callable[[], bool] = lambda: True
+    was_delivered: Callable[[int], bool | None] = lambda number: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,13 +174,11 @@ class _Once:
     request that took effect before.
 
     Attributes:
-        is_wanted: returns whether the client still waits for the answer.
         delivered: an earlier receipt whose answer is known to have been delivered.
     """
 
     operation: Operation[Any]
     request: ClientRequest
-    is_wanted: Callable[[], bool]
     delivered: Receipt | None = None
 
     @property
@@ -187,7 +192,7 @@ class _Once:
         return self.operation.extra_range(chains)
 
     def execute(self, view: View, context: OperationContext) -> Changes[Any]:
-        if not self.is_wanted():
+        if not self.request.is_wanted():
             raise RequestAbandonedError
         request, value = self.request, view.value(self.request.key)
         earlier = None if value is None else Receipt.decode(value)
@@ -196,8 +201,7 @@ class _Once:
         changes = self.operation.execute(view, context)
         if not changes.is_empty:
             made = Receipt(request.request, request.server, request.number, context.now_ms)
-            values = changes.new_values if value is None else changes.values
-            values[request.key] = made.encode()
+            changes.values[request.key] = made.encode()  # the view has the record, or that there is none
             if request.others:
                 blank = replace(made, request="").encode()
                 changes.values.update({key: blank for key in request.others if key != request.key})
@@ -208,28 +212,14 @@ class _Once:
         return earlier.request == self.request.request and not is_new
 
 
-WasDelivered = Callable[[int], "bool | None"]
-"""Returns whether an answer of this process was delivered (True) or lost (False); None if that is not known yet."""
-
-
 @dataclass(slots=True)
 class RequestRunner(OperationRunner):
-    """Runs the change that a request asks for at most once, however often the request arrives.
-
-    Attributes:
-        request: the arrival.
-        is_wanted: returns whether its client still waits for the answer.
-        was_delivered: asked about other answers of this process.
-    """
+    """Runs the change that a request asks for at most once, however often the request arrives."""
 
     request: ClientRequest = None  # type: ignore[assignment]  # given by `of`
-    is_wanted: Callable[[], bool] = lambda: True
-    was_delivered: WasDelivered = lambda number: None
 
     @staticmethod
-    def of(
-        runner: OperationRunner, request: ClientRequest, is_wanted: Callable[[], bool], was_delivered: WasDelivered
-    ) -> RequestRunner:
+    def of(runner: OperationRunner, request: ClientRequest) -> RequestRunner:
         """Return a runner for one request that shares database and caches with another runner."""
         return RequestRunner(
             runner.database,
@@ -239,8 +229,6 @@ class RequestRunner(OperationRunner):
             runner.reclaim,
             runner.tries_without_locks,
             request,
-            is_wanted,
-            was_delivered,
         )
 
     @overload
@@ -258,16 +246,14 @@ class RequestRunner(OperationRunner):
         """
         assert not isinstance(operation, OperationBatch), "a request changes one thing"
         clock, delivered = self.environment.clock, None
-        begun_s, seen = clock.elapsed_s(), None
+        begun_s = clock.elapsed_s()
         while True:
-            once = _Once(operation, self.request, self.is_wanted, delivered)
+            once = _Once(operation, self.request, delivered)
             found = super(RequestRunner, self).run(once, caller)
             if not isinstance(found, Receipt):
                 return found  # type: ignore[no-any-return]  # the result of the operation
             if (found.server, found.number) == (self.request.server, self.request.number):
                 raise RequestRepeatedError  # an earlier try, whose outcome was unknown
-            if found != seen:
-                begun_s, seen = clock.elapsed_s(), found
             was_delivered = self._find_delivery(found)
             if was_delivered:
                 delivered = found
@@ -276,9 +262,13 @@ class RequestRunner(OperationRunner):
             elif self._take_over(found):
                 raise RequestRepeatedError
 
+    def require_new(self, caller: Caller) -> None:
+        """Check that the request did not take effect before; for the errors, see `run`."""
+        self.run(ReadInode(ROOT), caller)
+
     def _find_delivery(self, found: Receipt) -> bool | None:
         if found.server == self.request.server:
-            return self.was_delivered(found.number)
+            return self.request.was_delivered(found.number)
         key = answers_key(found.server)
         record = self.database.get_many([key]).get(key)
         return None if record is None else AnswerBook.decode(record.value).was_delivered(found.number)
@@ -303,3 +293,15 @@ def delete_receipts(database: Backend, server: str, numbers: Mapping[bytes, int]
             versions[key] = record.version
     if versions:
         database.commit(Commit(reads=versions, deletes=versions))  # a conflict: a collection deletes them later
+
+
+def delete_old_receipts(database: Backend, now_ms: int) -> None:
+    """Delete the receipts of requests that cannot come again, and the books of dead processes. Safe at any time."""
+    for (start, end), is_expired in (
+        (kind_range(b"q"), Receipt.is_record_expired),
+        ((ANSWERS, ANSWERS + b"\xff"), AnswerBook.is_record_expired),
+    ):
+        for page in scan_pages(database, start, end, _PAGE):
+            gone = {key: record.version for key, record in page.records if is_expired(record.value, now_ms)}
+            if gone:  # a conflict is a new request: the next call deletes the others
+                database.commit(Commit(reads=gone, deletes=gone))

@@ -21,9 +21,16 @@ from holdfast.webhdfs.access_log import AccessLog
 from holdfast.webhdfs.calls import PREFIX, Answer
 from holdfast.webhdfs.carrying import Carrier
 from holdfast.webhdfs.exchange import Exchange, Receive, Send
-from holdfast.webhdfs.failures import StandbyError, UnauthenticatedError, java_class_of, make_failure, status_of
+from holdfast.webhdfs.failures import (
+    SECURITY,
+    STANDBY,
+    UNSUPPORTED,
+    RequestRefusedError,
+    java_class_of,
+    make_failure,
+    status_of,
+)
 from holdfast.webhdfs.operations import OPERATIONS, TRANSFERS, find_operation
-from holdfast.webhdfs.refusals import RefusedError
 from holdfast.webhdfs.settings import Limits
 from holdfast.webhdfs.transfers import LEG, UploadCutError, iter_download, receive_upload
 
@@ -34,12 +41,6 @@ _APPENDED = Answer()
 
 FindPage = Callable[[Exchange], "Answer | None"]
 """Returns what the server has at an address outside of WebHDFS; None for nothing. Runs in a thread."""
-
-
-class CrossSiteError(StandbyError):
-    """A page of another site sends the request. Open the page of this server."""
-
-    java_class = "org.apache.hadoop.security.authorize.AuthorizationException"
 
 
 class Application:
@@ -68,7 +69,7 @@ class Application:
         except (RequestAbandonedError, UploadCutError) as error:
             if isinstance(error, UploadCutError):
                 metrics.CUT_UPLOADS.inc()
-        except HoldfastError as error:
+        except (HoldfastError, RequestRefusedError) as error:
             await self._answer_failure(exchange, error)
         except Exception as error:  # noqa: BLE001  # it is logged; the server goes on
             _LOG.exception("a request failed")
@@ -85,9 +86,7 @@ class Application:
         self._require_room(exchange)
         exchange.parse()
         if exchange.method not in OPERATIONS:
-            raise RefusedError(
-                f"{exchange.method} is not a method of WebHDFS", "java.lang.UnsupportedOperationException"
-            )
+            raise RequestRefusedError(f"{exchange.method} is not a method of WebHDFS", UNSUPPORTED)
         exchange.operation = find_operation(exchange.method, exchange.parameters)
         if exchange.operation not in TRANSFERS[exchange.method]:
             await exchange.answer(await self._run(functools.partial(self._carrier.carry_out, exchange)))
@@ -105,13 +104,13 @@ class Application:
     def _require_room(self, exchange: Exchange) -> None:
         """Refuse a request if the server stops or has too much to do, or if another site's page sends it."""
         if exchange.connection.is_draining:
-            raise StandbyError("the server stops: ask another one")
+            raise RequestRefusedError("the server stops: ask another one", STANDBY)
         if self._in_flight > self._limits.waiting:
             metrics.REFUSED.labels("request").inc()
-            raise StandbyError("the server has too much to do: ask another one, or repeat later")
+            raise RequestRefusedError("the server has too much to do: ask another one, or repeat later", STANDBY)
         origin = exchange.headers.get(b"origin", b"").decode("latin-1")
         if origin and urlsplit(origin).netloc != exchange.host:
-            raise CrossSiteError("a page of another site may not use this server", origin=origin[:100])
+            raise RequestRefusedError("a page of another site may not use this server", SECURITY)
 
     # --- bytes of files -----------------------------------------------------------------------------------------------
     async def _redirect(self, exchange: Exchange) -> None:
@@ -168,14 +167,14 @@ class Application:
         if isinstance(error, asyncio.TimeoutError):
             exchange.connection.transport.abort()
             return
-        if not isinstance(error, HoldfastError):
+        if not isinstance(error, (HoldfastError, RequestRefusedError)):
             document = make_failure("java.lang.RuntimeException", "the server has failed: see its log")
             await exchange.answer(Answer(status=500, document=document))
             return
         java_class = java_class_of(error)
-        headers = {"www-authenticate": "Bearer"} if isinstance(error, UnauthenticatedError) else {}
-        document = make_failure(java_class, str(error))
-        await exchange.answer(Answer(status=status_of(error, java_class), document=document, headers=headers))
+        status, document = status_of(error, java_class), make_failure(java_class, str(error))
+        headers = {"www-authenticate": "Bearer"} if status == 401 else {}
+        await exchange.answer(Answer(status=status, document=document, headers=headers))
 
     def _note(self, exchange: Exchange) -> None:
         """Count and log a request."""

@@ -64,7 +64,7 @@ class Carrier:
         """Find out who calls, and return the call.
 
         Raises:
-            UnauthenticatedError, UserRefusedError: see `Identities.find`.
+            RequestRefusedError: see `Identities.find`.
         """
         authorization = exchange.headers.get(b"authorization", b"").decode("latin-1")
         certificate = exchange.scope["state"].get("certificate")
@@ -129,8 +129,8 @@ class Carrier:
         """Open the file that a client wants to write: see `transfers.open_upload`."""
         call = self._be_patient(exchange, lambda: self.make_call(exchange))
         key = receipt_key("leg", call.user, exchange.parameters.text(LEG))
-        request = self._make_request(exchange, call, key, "upload", [self._key_of(exchange, call.user, call.path)])
-        namespace = self._at_most_once(exchange, call.namespace, request, lambda: not exchange.is_gone)
+        others = [self._key_of(exchange, call.user, call.path)]
+        namespace = self._at_most_once(exchange, call, key, "upload", others, lambda: not exchange.is_gone)
         try:
             return self._be_patient(exchange, lambda: open_upload(replace(call, namespace=namespace)))
         except BaseException:
@@ -159,26 +159,34 @@ class Carrier:
         keys = [self._key_of(exchange, call.user, path) for path in (call.path, *operation.others(call.parameters))]
         given = {name: values for name, values in call.parameters.values.items() if name not in _NOT_OF_THE_CHANGE}
         asked = json.dumps([call.method, call.operation, sorted(given.items())])
-        request = self._make_request(
-            exchange, call, keys[0], hashlib.blake2b(asked.encode(), digest_size=16).hexdigest(), keys[1:]
-        )
-        return replace(
-            call, namespace=self._at_most_once(exchange, call.namespace, request, lambda: self._is_wanted(exchange))
-        )
+        digest = hashlib.blake2b(asked.encode(), digest_size=16).hexdigest()
+        namespace = self._at_most_once(exchange, call, keys[0], digest, keys[1:], lambda: self._is_wanted(exchange))
+        return replace(call, namespace=namespace)
 
     def _key_of(self, exchange: Exchange, user: str, path: str) -> bytes:
         return receipt_key("path", user, exchange.client, path.rstrip("/"))
 
-    def _make_request(
-        self, exchange: Exchange, call: Call, key: bytes, asked: str, others: Collection[bytes]
-    ) -> ClientRequest:
-        exchange.delivery = self.deliveries.expect(key, exchange.connection, exchange.number)
-        return ClientRequest(key, asked, self.deliveries.server, exchange.delivery.number, tuple(others))
-
     def _at_most_once(
-        self, exchange: Exchange, namespace: Namespace, request: ClientRequest, is_wanted: Callable[[], bool]
+        self,
+        exchange: Exchange,
+        call: Call,
+        key: bytes,
+        asked: str,
+        others: Collection[bytes],
+        is_wanted: Callable[[], bool],
     ) -> Namespace:
-        return namespace.for_request(request, is_wanted, self.deliveries.was_delivered)
+        """Return the namespace of a call, for the one change that it asks for."""
+        exchange.delivery = self.deliveries.expect(key, exchange.connection, exchange.number)
+        request = ClientRequest(
+            key=key,
+            request=asked,
+            server=self.deliveries.server,
+            number=exchange.delivery.number,
+            others=tuple(others),
+            is_wanted=is_wanted,
+            was_delivered=self.deliveries.was_delivered,
+        )
+        return call.namespace.for_request(request)
 
     def _is_wanted(self, exchange: Exchange) -> bool:
         return not exchange.is_gone and exchange.age_s() < self._settings.limits.request_s

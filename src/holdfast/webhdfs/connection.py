@@ -3,7 +3,7 @@
 - Java sends paths as raw UTF-8, which the parser refuses: their bytes are percent-encoded first.
 - A request head has a limit, and a deadline.
 - An error has no Content-Type: Hadoop's client without Jersey fails on any.
-- `deliveries` asks what became of an answer.
+- `deliveries` asks whether an answer has arrived.
 - The application gets the certificate of the client.
 
 Source: measured with Hadoop 3.5's client. The parser must see a body end: an upload is a file only then.

@@ -5,15 +5,15 @@ from __future__ import annotations
 from holdfast.namespace.errors import PermissionDeniedError
 from holdfast.webhdfs.calls import Answer, Call
 from holdfast.webhdfs.changing import DONE
+from holdfast.webhdfs.failures import RequestRefusedError
 from holdfast.webhdfs.hadoop_tokens import HadoopToken, make_identifier
-from holdfast.webhdfs.parameters import ParameterError
 from holdfast.webhdfs.tokens import DELEGATION_MOST_S, DELEGATION_S, TokenKind
 
 
 def get_delegation_token(call: Call) -> Answer:
     """GETDELEGATIONTOKEN: a token of the caller, for whom a token cannot ask."""
     if call.parameters.text("delegation"):
-        raise ParameterError("delegation parameter is not null.")
+        raise RequestRefusedError("delegation parameter is not null.")
     if call.has_token:
         raise PermissionDeniedError("Delegation Token can be issued only with web authentication", user=call.user)
     renewer = call.parameters.text("renewer") or call.user

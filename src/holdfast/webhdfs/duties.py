@@ -24,6 +24,7 @@ from holdfast.namespace.maintenance import LeaderElection, LockTerm
 from holdfast.namespace.operation import Changes, Operation, OperationContext
 from holdfast.namespace.operations.names import Delete, Rename
 from holdfast.namespace.paths import NsPath
+from holdfast.namespace.receipts import delete_old_receipts
 from holdfast.namespace.view import ResolvedPath, View, scan_pages
 from holdfast.transactions.base import Backend, Commit
 from holdfast.webhdfs import metrics
@@ -129,7 +130,7 @@ class Duties:
                 self._do("trash", 60.0, self._empty_trash)
                 self._do("tokens", 600.0, self._tokens.delete_expired)
                 self._do("servers", 60.0, self._remove_dead_servers)
-                self._do("receipts", 600.0, self._namespace.delete_old_receipts)
+                self._do("receipts", 600.0, self._delete_old_receipts)
         except HoldfastError as error:
             metrics.DUTY_FAILURES.labels("lead").inc()
             _LOG.warning("the background work waits: %s", error)
@@ -179,6 +180,9 @@ class Duties:
             self._done[kind] = self._done.get(kind, 0) + number
             if number:
                 metrics.COLLECTED.labels(kind).inc(number)
+
+    def _delete_old_receipts(self) -> None:
+        delete_old_receipts(self._namespace.database, int(self._clock.now_s() * 1000))
 
     def _remove_dead_servers(self) -> None:
         now_s = self._clock.now_s()

@@ -96,7 +96,7 @@ class Exchange:
         """Parse parameters and path.
 
         Raises:
-            ParameterError: they are not UTF-8.
+            RequestRefusedError: they are not UTF-8.
         """
         self.parameters = Parameters.parse(self.scope["query_string"])
         self.path = decode_text(self.raw_path[len(PREFIX) :], "path").rstrip("/") or "/"

@@ -16,13 +16,14 @@ from holdfast.errors import (
 )
 from holdfast.namespace.errors import DirectoryFrozenError
 
-_IO = "java.io.IOException"
+IO_ERROR = "java.io.IOException"
 _ACCESS = "org.apache.hadoop.security.AccessControlException"
 _NOT_FOUND = "java.io.FileNotFoundException"
-_ARGUMENT = "java.lang.IllegalArgumentException"
-_UNSUPPORTED = "java.lang.UnsupportedOperationException"
+BAD_ARGUMENT = "java.lang.IllegalArgumentException"
+UNSUPPORTED = "java.lang.UnsupportedOperationException"
 _RETRIABLE = "org.apache.hadoop.ipc.RetriableException"
 STANDBY = "org.apache.hadoop.ipc.StandbyException"
+SECURITY = "java.lang.SecurityException"
 
 _CLASSES: tuple[tuple[type[HoldfastError], str], ...] = (
     (DirectoryFrozenError, _RETRIABLE),
@@ -30,27 +31,32 @@ _CLASSES: tuple[tuple[type[HoldfastError], str], ...] = (
     (UnavailableError, STANDBY),
     (NotFoundError, _NOT_FOUND),
     (AccessDeniedError, _ACCESS),
-    (InvalidRequestError, _ARGUMENT),
-    (UnsupportedError, _UNSUPPORTED),
+    (InvalidRequestError, BAD_ARGUMENT),
+    (UnsupportedError, UNSUPPORTED),
 )
 """The exceptions of errors that do not name one themselves (`java_class`); all others are `IOException`."""
 
 _BAD_REQUEST = (
-    _ARGUMENT,
-    _UNSUPPORTED,
+    BAD_ARGUMENT,
+    UNSUPPORTED,
     "org.apache.hadoop.HadoopIllegalArgumentException",
     "org.apache.hadoop.fs.InvalidPathException",
 )
 
 
-class UnauthenticatedError(AccessDeniedError):
-    """The request does not prove who sends it. Send a token, or a certificate."""
+class RequestRefusedError(Exception):
+    """The server refuses a request, in HDFS's way. Not a `HoldfastError`: it is made to be sent.
 
+    Args:
+        message: for the client.
+        java_class: the exception that Hadoop's client raises.
+        is_anonymous: whether the request does not prove who sends it.
+    """
 
-class StandbyError(UnavailableError):
-    """This server does not answer now. Ask another one."""
-
-    java_class = STANDBY
+    def __init__(self, message: str, java_class: str = BAD_ARGUMENT, *, is_anonymous: bool = False) -> None:
+        super().__init__(message)
+        self.java_class = java_class
+        self.is_anonymous = is_anonymous
 
 
 def java_class_of(error: Exception) -> str:
@@ -58,12 +64,12 @@ def java_class_of(error: Exception) -> str:
     named: str | None = getattr(error, "java_class", None)
     if named is not None:
         return named
-    return next((name for kind, name in _CLASSES if isinstance(error, kind)), _IO)
+    return next((name for kind, name in _CLASSES if isinstance(error, kind)), IO_ERROR)
 
 
 def status_of(error: Exception, java_class: str) -> int:
     """Return the HTTP status of an error."""
-    if isinstance(error, UnauthenticatedError):
+    if isinstance(error, RequestRefusedError) and error.is_anonymous:
         return 401
     if java_class == _NOT_FOUND:
         return 404

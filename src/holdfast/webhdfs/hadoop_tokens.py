@@ -12,7 +12,7 @@ import base64
 import binascii
 from dataclasses import dataclass
 
-from holdfast.webhdfs.parameters import ParameterError
+from holdfast.webhdfs.failures import RequestRefusedError
 
 KIND = "WEBHDFS delegation"
 _MOST_BYTES = 4096
@@ -45,7 +45,7 @@ class HadoopToken:
         """Decode the text that stands in URLs.
 
         Raises:
-            ParameterError: it is no token.
+            RequestRefusedError: it is no token.
         """
         try:
             data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
@@ -58,7 +58,7 @@ class HadoopToken:
                 data = data[length:]
             return HadoopToken(parts[0], parts[1], parts[2].decode(), parts[3].decode())
         except (ValueError, IndexError, binascii.Error) as error:
-            raise ParameterError("the delegation token cannot be decoded: ask for another one") from error
+            raise RequestRefusedError("the delegation token cannot be decoded: ask for another one") from error
 
 
 def make_identifier(owner: str, renewer: str, real_user: str, issued_ms: int, most_ms: int, number: int) -> bytes:

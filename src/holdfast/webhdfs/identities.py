@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import AccessDeniedError, InvalidRequestError
+from holdfast.errors import InvalidRequestError
 from holdfast.namespace.opening import groups_of_user
 from holdfast.runtime import Clock
-from holdfast.webhdfs.failures import UnauthenticatedError
+from holdfast.webhdfs.failures import SECURITY, RequestRefusedError
 from holdfast.webhdfs.hadoop_tokens import HadoopToken
 from holdfast.webhdfs.parameters import Parameters
 from holdfast.webhdfs.tokens import Token, TokenKind, TokenStore
@@ -31,12 +31,6 @@ _NOBODY = "dr.who"
 
 _GROUPS_S = 60.0
 _MOST_KNOWN = 10_000
-
-
-class UserRefusedError(AccessDeniedError):
-    """A delegation token is not valid, or the user may not act for another. Use another one."""
-
-    java_class = "java.lang.SecurityException"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +150,7 @@ class Identities:
             host: the address of the client.
 
         Raises:
-            UnauthenticatedError: nothing proves a user, or the proof is not valid, or the user may not act for another.
-            ParameterError: a parameter has no valid form.
+            RequestRefusedError: nothing proves a user, or the proof is not valid, or the user may not act for another.
         """
         token = self._find_token(parameters, authorization)
         if token is not None:
@@ -175,23 +168,27 @@ class Identities:
         if scheme.lower() == "bearer":
             token = self._tokens.find(secret.strip())
             if token is None:
-                raise UnauthenticatedError("the bearer token is not valid, or has expired: get another one")
+                raise RequestRefusedError(
+                    "the bearer token is not valid, or has expired: get another one", is_anonymous=True
+                )
             return token
         if not given:
             return None
         token = self._tokens.find(HadoopToken.decode(given).password.decode(errors="replace"))
         if token is None:  # Hadoop's client takes the class of its exception from this text
-            raise UserRefusedError(
+            raise RequestRefusedError(
                 "Failed to obtain user group information: org.apache.hadoop.security.token.SecretManager$InvalidToken: "
-                "the token does not exist, or has expired"
+                "the token does not exist, or has expired",
+                SECURITY,
             )
         return token
 
     def _find_believed_name(self, parameters: Parameters) -> str:
         name = parameters.text("user.name")
         if not self._believes_names:
-            raise UnauthenticatedError(
-                "this server does not believe user.name: send a token of holdfast namespace token, or a certificate"
+            raise RequestRefusedError(
+                "this server does not believe user.name: send a token of holdfast namespace token, or a certificate",
+                is_anonymous=True,
             )
         if name and not _USER.fullmatch(name):
             raise parameters.error("user.name", "it is a name such as ann, with letters, digits and . _ -")
@@ -200,7 +197,7 @@ class Identities:
     def _act_for(self, real: Identity, user: str, host: str) -> Identity:
         proxy, groups = self._users.proxies.get(real.user), self.groups_of(user)
         if proxy is None or real.is_by_token or not proxy.may_act_for(user, groups, host):
-            raise UserRefusedError(f"User: {real.user} is not allowed to impersonate {user}")
+            raise RequestRefusedError(f"User: {real.user} is not allowed to impersonate {user}", SECURITY)
         return Identity(user=user, groups=groups, real_user=real.user)
 
     def groups_of(self, user: str) -> tuple[str, ...]:

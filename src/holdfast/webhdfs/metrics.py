@@ -53,5 +53,5 @@ def render_metrics(directory: str) -> bytes:
     if not directory:
         return generate_latest()
     registry = CollectorRegistry()
-    MultiProcessCollector(registry, path=directory)  # type: ignore[no-untyped-call]
+    MultiProcessCollector(registry, path=directory)  # type: ignore[no-untyped-call]  # the library has no types there
     return generate_latest(registry)

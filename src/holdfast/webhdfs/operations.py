@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from holdfast.webhdfs import changing, delegation, reading, refusals
 from holdfast.webhdfs.calls import Answer, Call
 from holdfast.webhdfs.changing import DONE, TRUE
-from holdfast.webhdfs.parameters import ParameterError, Parameters
-from holdfast.webhdfs.refusals import RefusedError
+from holdfast.webhdfs.failures import UNSUPPORTED, RequestRefusedError
+from holdfast.webhdfs.parameters import Parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +129,12 @@ def find_operation(method: str, parameters: Parameters) -> str:
     """Return the name of the operation that a request asks for.
 
     Raises:
-        ParameterError: there is no such operation of this method.
-        RefusedError: the request names none.
+        RequestRefusedError: there is no such operation of this method, or the request names none.
     """
     name = parameters.text("op").upper()
     if name in ("", "NULL"):
-        raise RefusedError("op=NULL is not supported", "java.lang.UnsupportedOperationException")
+        raise RequestRefusedError("op=NULL is not supported", UNSUPPORTED)
     if name not in OPERATIONS[method] and name not in TRANSFERS[method]:
-        given = parameters.text("op")[:100]
-        raise ParameterError(f'Invalid value for webhdfs parameter "op": {given} is not a valid {method} operation.')
+        given = f"{parameters.text('op')[:100]} is not a valid {method} operation."
+        raise RequestRefusedError(f'Invalid value for webhdfs parameter "op": {given}')
     return name

@@ -10,29 +10,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
-from holdfast.errors import InvalidRequestError
+from holdfast.webhdfs.failures import RequestRefusedError
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _MODE = re.compile(r"[0-7]{1,4}")
 _MOST = 2**63
 
 
-class ParameterError(InvalidRequestError):
-    """A parameter has a value that it cannot have. Fix the request."""
-
-    java_class = "java.lang.IllegalArgumentException"
-
-
 def decode_text(raw: bytes, what: str) -> str:
     """Decode percent-encoded UTF-8.
 
     Raises:
-        ParameterError: it is not UTF-8.
+        RequestRefusedError: it is not UTF-8.
     """
     try:
         return unquote_to_bytes(raw).decode()
     except UnicodeDecodeError as error:
-        raise ParameterError(f"the {what} is not valid UTF-8: encode it") from error
+        raise RequestRefusedError(f"the {what} is not valid UTF-8: encode it") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +44,7 @@ class Parameters:
         """Parse a query string. A plus sign is a space, as in forms.
 
         Raises:
-            ParameterError: it is not UTF-8.
+            RequestRefusedError: it is not UTF-8.
         """
         values: dict[str, list[str]] = {}
         for pair in query.split(b"&"):
@@ -68,7 +62,7 @@ class Parameters:
         """Return a parameter that must be there."""
         found = self.text(name)
         if not found:
-            raise ParameterError(f"Required param {name} is missing", parameter=name)
+            raise RequestRefusedError(f"Required param {name} is missing")
         return found
 
     def truth(self, name: str, default: bool) -> bool:
@@ -110,8 +104,8 @@ class Parameters:
             raise self.error(name, "its parts are among " + ", ".join(choices))
         return found
 
-    def error(self, name: str, rule: str) -> ParameterError:
+    def error(self, name: str, rule: str) -> RequestRefusedError:
         """Return the error of a parameter whose value is not possible."""
         # Hadoop's client falls back to an older operation if it finds these words, and the operation's name.
         given = self.text(name)[:100]
-        return ParameterError(f'Invalid value for webhdfs parameter "{name}": {rule}', given=given)
+        return RequestRefusedError(f'Invalid value for webhdfs parameter "{name}": {rule}, not {given!r}')

@@ -7,24 +7,18 @@ from __future__ import annotations
 
 import json
 
-from holdfast.errors import InvalidRequestError
 from holdfast.namespace.errors import PathNotFoundError
 from holdfast.namespace.listing import PAGE_SIZE
 from holdfast.namespace.permissions import EXECUTE, READ, WRITE
 from holdfast.webhdfs import documents
 from holdfast.webhdfs.calls import Answer, Call
-
-
-class XattrNotFoundError(InvalidRequestError):
-    """The path has no such extended attribute. Check the name."""
-
-    java_class = "org.apache.hadoop.hdfs.protocol.XAttrNotFoundException"
-
+from holdfast.webhdfs.failures import IO_ERROR, RequestRefusedError
 
 _MOST_ENTRIES = 1_000_000
 """The most entries of a directory in one answer. HDFS's client lists larger directories in pages."""
 
 _ALL = 2**63 - 1
+_NO_XATTR = "org.apache.hadoop.hdfs.protocol.XAttrNotFoundException"
 
 
 def get_file_status(call: Call) -> Answer:
@@ -41,7 +35,7 @@ def list_status(call: Call) -> Answer:
     for entry in call.namespace.list(call.path):
         entries.append(entry)
         if len(entries) > _MOST_ENTRIES:
-            raise InvalidRequestError("the directory is too large for one answer: list it in pages", path=call.path)
+            raise RequestRefusedError("the directory is too large for one answer: list it in pages", IO_ERROR)
     return Answer(document=documents.file_statuses(call.path, entries))
 
 
@@ -117,7 +111,7 @@ def get_xattrs(call: Call) -> Answer:
     names = [name for name in call.parameters.values.get("xattr.name", ()) if name]
     missing = [name for name in names if _canonical(name) not in found]
     if missing:
-        raise XattrNotFoundError("At least one of the attributes provided was not found.", names=missing)
+        raise RequestRefusedError("At least one of the attributes provided was not found.", _NO_XATTR)
     wanted = {_canonical(name): found[_canonical(name)] for name in names} if names else found
     encoding = call.parameters.choice("encoding", ("TEXT", "HEX", "BASE64"), "BASE64")
     return Answer(document=documents.xattrs(wanted, encoding))

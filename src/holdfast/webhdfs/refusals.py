@@ -4,48 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.errors import UnsupportedError
 from holdfast.webhdfs.calls import Answer, Call
-
-
-class RefusedError(UnsupportedError):
-    """A namespace does not have this feature of HDFS. Do without it.
-
-    Args:
-        java_class: the exception that HDFS raises when the feature is off.
-    """
-
-    def __init__(self, message: str, java_class: str) -> None:
-        super().__init__(message)
-        self.java_class = java_class
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.message, self.java_class)
+from holdfast.webhdfs.failures import UNSUPPORTED, RequestRefusedError
 
 
 def _refuse(message: str, java_class: str) -> Callable[[Call], Answer]:
     def refuse(call: Call) -> Answer:
         """Refuse the operation, if the caller may see the path."""
         call.namespace.status(call.path)
-        raise RefusedError(message.replace("{path}", call.path), java_class)
+        raise RequestRefusedError(message.replace("{path}", call.path), java_class)
 
     return refuse
 
 
 _PROTOCOL = "org.apache.hadoop.hdfs.protocol."
 _ARGUMENT = "org.apache.hadoop.HadoopIllegalArgumentException"
-_UNSUPPORTED = "java.lang.UnsupportedOperationException"
 
 acls = _refuse(
     "The ACL operation has been rejected.  Support for ACLs has been disabled: a namespace has modes and groups only.",
     _PROTOCOL + "AclException",
 )
-allow_snapshot = _refuse("A namespace has no snapshots: copy the tree instead.", _UNSUPPORTED)
+allow_snapshot = _refuse("A namespace has no snapshots: copy the tree instead.", UNSUPPORTED)
 snapshots = _refuse("Directory is not a snapshottable directory: {path}", _PROTOCOL + "SnapshotException")
 snapshot_diff = _refuse(
     "The path {path} is neither snapshottable nor under a snapshot root!", _PROTOCOL + "SnapshotException"
 )
-symlinks = _refuse("Symlinks not supported", _UNSUPPORTED)
+symlinks = _refuse("Symlinks not supported", UNSUPPORTED)
 link_target = _refuse("Path {path} is not a symbolic link", "java.io.IOException")
 set_storage_policy = _refuse(
     "Failed to set storage policy: the object store decides where data are.", "java.io.IOException"
@@ -59,4 +43,4 @@ set_ec_policy = _refuse(
     _ARGUMENT,
 )
 unset_ec_policy = _refuse("No erasure coding policy explicitly set on {path}", _PROTOCOL + "NoECPolicySetException")
-quota_by_storage_type = _refuse("A namespace has no storage types: set a quota of space.", _UNSUPPORTED)
+quota_by_storage_type = _refuse("A namespace has no storage types: set a quota of space.", UNSUPPORTED)

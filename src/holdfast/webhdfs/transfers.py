@@ -14,12 +14,12 @@ import functools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeVar
 
-from holdfast.errors import InvalidRequestError
 from holdfast.namespace.errors import PathNotFoundError
 from holdfast.namespace.file_reader import FileReader
 from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.inode import FILE_MODE
 from holdfast.webhdfs.calls import Call
+from holdfast.webhdfs.failures import RequestRefusedError
 
 R = TypeVar("R")
 
@@ -29,6 +29,7 @@ LEG = "leg"
 PIECE_BYTES = 1024 * 1024
 _FIRST_PIECE = 64 * 1024
 _MOST_PIECE = 4 * 1024 * 1024
+_EOF = "java.io.EOFException"
 
 Receive = Callable[[], Awaitable[Any]]
 RunInThread = Callable[[Callable[[], R]], Awaitable[R]]
@@ -119,12 +120,6 @@ async def receive_upload(
 
 
 # --- downloads --------------------------------------------------------------------------------------------------------
-class OffsetError(InvalidRequestError):
-    """The file ends before the offset. Read from its length at most."""
-
-    java_class = "java.io.IOException"
-
-
 def check_download(call: Call) -> None:
     """Check what can be checked before the second request for the bytes of a file.
 
@@ -141,14 +136,14 @@ def open_download(call: Call) -> tuple[FileReader, int, int]:
     """Open a file for reading; return it with the start and the number of the bytes that the client wants.
 
     Raises:
-        OffsetError: the file ends before the start.
+        RequestRefusedError: the file ends before the start.
         HoldfastError: see `Namespace.open`.
     """
     start = call.parameters.number("offset", 0, least=0) or 0
     wanted = call.parameters.number("length", None, least=0)
     file = call.namespace.open(call.path)
     if start > file.size:
-        raise OffsetError(f"Offset={start} out of the range [0, {file.size}); OPEN, path={call.path}")
+        raise RequestRefusedError(f"Offset={start} out of the range [0, {file.size}); OPEN, path={call.path}", _EOF)
     left = file.size - start
     return file, start, left if wanted is None else min(wanted, left)
 

@@ -24,6 +24,7 @@ from holdfast.namespace.errors import (
     QuotaExceededError,
     RenameError,
 )
+from holdfast.namespace.keys import new_inode_id
 from holdfast.namespace.maintenance import LeaderElection
 from holdfast.runtime import SeededRandom, SystemClock
 from tests.children import run_in_children
@@ -344,7 +345,7 @@ def test_one_of_many_leads(shared: SharedNamespace) -> None:
 
 def test_ids_are_given_out_once(shared: SharedNamespace) -> None:
     def work(namespace: Namespace, number: int, chance: SeededRandom) -> list[int]:
-        return [namespace.new_id() for _ in range(2500)]
+        return [new_inode_id(namespace.environment) for _ in range(2500)]
 
     found = [number for numbers in _race(shared, work) for number in numbers]
     assert len(set(found)) == len(found)

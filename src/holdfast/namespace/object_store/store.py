@@ -26,7 +26,7 @@ from holdfast.namespace.errors import ParentNotDirectoryError, PathIsDirectoryEr
 from holdfast.namespace.file_reader import FileReader
 from holdfast.namespace.file_writer import MOST_INLINE_BYTES
 from holdfast.namespace.inode import Extent, Inode, decode_inode
-from holdfast.namespace.keys import ROOT_KEY, kind_range, upload_key
+from holdfast.namespace.keys import ROOT_KEY, kind_range, new_inode_id, upload_key
 from holdfast.namespace.listing import TreeEntry, etag_of_inode, walk_descendants
 from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.object_store.objects import (
@@ -125,7 +125,7 @@ class NamespaceStore:
     def put(
         self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None
     ) -> ObjectInfo:
-        path, file_id, expiry = path_of_key(key), self.namespace.new_id(), self.namespace.expiry()
+        path, file_id, expiry = path_of_key(key), new_inode_id(self.namespace.environment), self.namespace.expiry()
         configuration, blobs = self.namespace.configuration, self.namespace.blobs
         extents, small = blobs.put(file_id, bytes(data), configuration.inline_bytes)
         file = replace(
@@ -197,7 +197,12 @@ class NamespaceStore:
     def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
         path = path_of_key(key)
         token = self.namespace.environment.ids.token()
-        upload = Upload(str(path), self.namespace.new_id(), self.namespace.operations.now_ms(), dict(metadata or {}))
+        upload = Upload(
+            str(path),
+            new_inode_id(self.namespace.environment),
+            self.namespace.operations.now_ms(),
+            dict(metadata or {}),
+        )
         self.namespace.run(BeginUpload(path, token, upload))
         return token
 
@@ -423,14 +428,16 @@ class ChangeSet:
         with self.namespace.blobs.delete_if_publishing_fails(stored, expiry):
             large: dict[int, Publish] = {}
             for position, one in self._iter_large_puts():
-                path, file_id = path_of_key(one.key), self.namespace.new_id()
+                path, file_id = path_of_key(one.key), new_inode_id(self.namespace.environment)
                 extents, _ = self.namespace.blobs.put(file_id, bytes(one.data), 0)
                 stored += extents
                 large[position] = replace(
                     _make_publish_operation(self.namespace, path, file_id), extents=extents, is_late=expiry.is_over
                 )
             paths = [path_of_key(one.key.rstrip("/")) for one in (self.changes[0], self.changes[-1])]
-            self.namespace.run(OperationBatch(paths, lambda: self._iter_operations(large)))
+            self.namespace.operations.run(
+                OperationBatch(paths, lambda: self._iter_operations(large)), self.namespace.caller
+            )
 
     def _iter_large_puts(self) -> Iterator[tuple[int, Put]]:
         """Yield the puts whose content is too large for the database, with their positions."""
@@ -472,7 +479,9 @@ class ChangeSet:
                 yield CreateObject(path=file.path, file=file, mode=one.mode, keys=keys)
 
     def _make_small_publish(self, change: Put) -> Publish:
-        file = _make_publish_operation(self.namespace, path_of_key(change.key), self.namespace.new_id())
+        file = _make_publish_operation(
+            self.namespace, path_of_key(change.key), new_inode_id(self.namespace.environment)
+        )
         extents, data = self.namespace.blobs.put(file.file_id, bytes(change.data), len(change.data))
         return replace(file, extents=extents, data=data)
 

@@ -40,8 +40,10 @@ def test_sentences_of_findings_may_go_over_several_lines() -> None:
 
 
 def test_kinds_of_records() -> None:
-    """The page, the code and the pass of a check have the same kinds; single records are no kind of a check."""
+    """The page, the code and the pass of a check have the same kinds. Single records, and those of servers, are no kind
+    of a check: if they are damaged, they count as missing.
+    """
     first = re.compile(r"^\| ``(.)``", re.MULTILINE)
     named = first.findall(keys.__doc__ or "")
     assert [row[0][1] for row in _table("| key | record |")] == named
-    assert {first.decode() for first in survey.RECORD_KINDS} | {"x"} == set(named)
+    assert {first.decode() for first in survey.RECORD_KINDS} | {"x", "a", "q"} == set(named)
