@@ -39,7 +39,7 @@ _ALLOWED = {
     "holdfast_checker": _BELOW_COMMIT
     | {"commit", "guarantees", "transactions", "namespace", "records", "units", "cli"},
     "s3_server": _BELOW_LOG,
-    "demo": _BELOW_DEMO,
+    "demo": _BELOW_DEMO | {"namespace", "transactions"},
     # `holdfast demo` starts it; `holdfast fs` works with namespaces and writes to stores.
     "cli": _BELOW_DEMO | {"demo", "guarantees", "namespace", "transactions", "records", "units", "fs", "webhdfs"},
     "__main__": {"cli"},

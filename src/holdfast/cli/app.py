@@ -115,7 +115,7 @@ def fs() -> None:
         "Commands": {
             "namespace.configuration": "init list status set",
             "namespace.upkeep": "fsck gc",
-            "namespace.serving": "serve",
+            "namespace.serving": "serve demo",
         }
     }
 )

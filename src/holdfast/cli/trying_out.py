@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import click
 
 from holdfast.cli.arguments import refuse_empty_value
 from holdfast.cli.command import CommandRun, command, option
 from holdfast.cli.failures import PROBLEM
+from holdfast.cli.output import Output
 
 _BUCKETS = option(
     "--bucket", "Make this bucket; repeatable.", metavar="NAME", type=refuse_empty_value, default=["bucket"]
@@ -39,17 +41,34 @@ def demo(
 
     The exit code is 1 if a row is missing or duplicated, a file was visible too early, or an upload is still pending.
     """
-    from holdfast.demo.run import demo_folder, run_demo
+    from holdfast.demo.folder import demo_folder
+    from holdfast.demo.run import run_demo
 
-    out = run.out
     with demo_folder(keep) as folder:
-        with out.show_spinner("starting", lines=True) as stage:
-            report = run_demo(folder, stage)
-        out.document({"verified": report.verified, **vars(report), "kept_in": str(folder) if keep else None})
-        for event in report.events:
-            out.say(event)
-        if keep:
-            out.note(f"kept: {folder}")
+        show_demo(run.out, run_demo, folder, keep=keep)
+
+
+class DemoReport(Protocol):
+    """What demos report."""
+
+    events: list[str]
+    problems: list[str]
+
+    @property
+    def verified(self) -> bool: ...
+
+
+def show_demo(
+    out: Output, run_demo: Callable[[Path, Callable[[str], None]], DemoReport], folder: Path, *, keep: bool
+) -> None:
+    """Run a demo in a folder, and show what it reports; exit with 1 if it has found a problem."""
+    with out.show_spinner("starting", lines=True) as stage:
+        report = run_demo(folder, stage)
+    out.document({"verified": report.verified, **vars(report), "kept_in": str(folder) if keep else None})
+    for event in report.events:
+        out.say(event)
+    if keep:
+        out.note(f"kept: {folder}")
     if not report.verified:
         for problem in report.problems:
             out.note(f"error: {problem}")

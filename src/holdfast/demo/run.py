@@ -13,9 +13,8 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -303,14 +302,3 @@ def _run_recovery(
     report.add_problem_unless(not pending, f"still pending: {format_count(pending, 'upload')}")
     with open_context(url, store_options=[options]) as ctx:
         report.problems.extend(f"holdfast verify: {problem}" for problem in verify(ctx).problems)
-
-
-@contextlib.contextmanager
-def demo_folder(keep: bool) -> Iterator[Path]:
-    """Make a temporary directory, and remove it after the block unless it is kept."""
-    folder = Path(tempfile.mkdtemp(prefix="holdfast-demo-"))
-    try:
-        yield folder
-    finally:
-        if not keep:
-            shutil.rmtree(folder, ignore_errors=True)

@@ -9,6 +9,7 @@ import click
 
 from holdfast.cli.arguments import parse_age
 from holdfast.cli.command import CommandRun, Name, OutputForm, ResourceKind, command, option
+from holdfast.cli.trying_out import show_demo
 from holdfast.errors import UnsupportedError
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -70,3 +71,26 @@ def serve(
         run.out.say(f"serving {namespace.configuration.name} at {address}/: webhdfs{address.removeprefix('http')}/")
 
     run_server(settings, show_address)
+
+
+@command()
+def demo(
+    run: CommandRun,
+    keep: Annotated[bool, option("--keep", "Keep the namespace and the logs, and print where they are.")],
+) -> None:
+    """Watch a Spark job go on while one of two servers is killed.
+
+    Stock Spark writes two million rows through WebHDFS, to two servers of one namespace, which is in an SQLite file and
+    a directory. Takes half a minute. Requires pip install 'holdfast[server,spark]' and Java 17 or newer.
+
+    Examples:
+      holdfast namespace demo
+      holdfast namespace demo --keep --json
+
+    The exit code is 1 if a row is missing, duplicated or wrong, or the namespace is damaged.
+    """
+    from holdfast.demo.failover import run_failover_demo
+    from holdfast.demo.folder import demo_folder
+
+    with demo_folder(keep) as folder:
+        show_demo(run.out, run_failover_demo, folder, keep=keep)
