@@ -36,6 +36,10 @@ def _mkdirs(root: str, options: Mapping[str, int]) -> Act:
     return lambda namespace, number: namespace.mkdirs(f"{root}/d{number}")
 
 
+def _status(root: str, options: Mapping[str, int]) -> Act:
+    return lambda namespace, number: namespace.status(root)
+
+
 def _mixed(root: str, options: Mapping[str, int]) -> Act:
     def act(namespace: Namespace, number: int) -> object:
         if number.bit_count() % 2:  # each process does both, whatever its share of the numbers
@@ -101,6 +105,7 @@ def _tree_files(root: str, options: Mapping[str, int]) -> Act:
 
 
 WORKLOADS: Mapping[str, Callable[[str, Mapping[str, int]], Act]] = {
+    "status": _status,
     "mkdirs": _mkdirs,
     "mixed": _mixed,
     "same-names": _same_names,

@@ -1,0 +1,1 @@
+"""Measure the server of a namespace: see `benchmarks/webhdfs.py`."""
