@@ -27,9 +27,6 @@ MOST_HEAD_BYTES = 64 * 1024
 """The most bytes of a request line and its headers: two paths of 8,000 characters, percent-encoded."""
 
 _MOST_HEADERS = 100
-_HEAD_S = 10.0
-"""How long the head of a request may take."""
-
 _DRAIN_S = 2.0
 """How long a connection stays open for one more request when the server stops: its answer sends the client on."""
 
@@ -189,7 +186,7 @@ class Connection(HttpToolsProtocol):
 
     # --- errors and deadlines -----------------------------------------------------------------------------------------
     def _await_head(self) -> None:
-        self._head_timer = self.loop.call_later(_HEAD_S, self._end_slow_head)
+        self._head_timer = self.loop.call_later(self.app.limits.head_s, self._end_slow_head)
 
     def _unset_head_timer(self) -> None:
         if self._head_timer is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import os
 import socket
 import ssl
@@ -33,9 +34,6 @@ _PUBLISH_S = 0.2
 _DUTIES_S = 5.0
 _KEEP_ALIVE_S = 75
 """How long an idle connection stays. Java's closes its own after five seconds."""
-
-_GRACE_S = 30
-"""How long a process that stops waits for its requests."""
 
 
 # --- a process --------------------------------------------------------------------------------------------------------
@@ -148,7 +146,7 @@ def make_config(settings: ServerSettings) -> uvicorn.Config:
         workers=settings.workers,
         backlog=2048,
         timeout_keep_alive=_KEEP_ALIVE_S,
-        timeout_graceful_shutdown=_GRACE_S,
+        timeout_graceful_shutdown=math.ceil(settings.limits.grace_s),
         ssl_certfile=settings.certificate,
         ssl_keyfile=settings.key,
         ssl_ca_certs=None if settings.client_ca is None else str(settings.client_ca),

@@ -18,18 +18,22 @@ class Limits:
         threads: how many operations are carried out.
         waiting: how many more requests wait; others are sent to another server.
         uploads: how many files are received.
+        head_s: how long the head of a request may take.
         request_s: how long a client waits for a change; later it is not begun. Hadoop's client waits for 60 seconds.
         body_s: how long an upload may pause. A task of Spark may compute for long between two row groups.
         answer_s: how long a client may take to receive a piece of an answer.
+        grace_s: how long a server that stops waits for its requests.
     """
 
     connections: int = 4096
     threads: int = 64
     waiting: int = 2048
     uploads: int = 256
+    head_s: float = 10.0
     request_s: float = 30.0
     body_s: float = 3600.0
     answer_s: float = 300.0
+    grace_s: float = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
