@@ -11,8 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from holdfast.errors import HoldfastError
+from holdfast.namespace.errors import ParentNotDirectoryError
 from holdfast.namespace.inode import Inode, decode_inode
 from holdfast.namespace.keys import children_range, entry_name_in_key, id_in_key, inode_key, times_key
+from holdfast.namespace.operation import Operation
+from holdfast.namespace.operations.attributes import GetStatus
 from holdfast.namespace.operations.base import ReadInode, SinglePathOperation, get_reachable_target
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import Caller
@@ -128,6 +132,25 @@ def make_status(path: NsPath, inode: Inode, entries_ms: int = 0) -> FileStatus:
         is_open=bool(inode.writer),
         etag="" if inode.is_directory else etag_of_inode(inode),
     )
+
+
+def find_statuses(
+    operations: OperationRunner, asked: Sequence[tuple[NsPath, Caller]]
+) -> list[FileStatus | HoldfastError | None]:
+    """Find several paths, each for its caller, in one snapshot; return the status or the error of each, None for a path
+    that does not exist.
+    """
+    reads: list[tuple[Operation[tuple[Inode | None, int]], Caller]] = [
+        (GetStatus(path, operations.times), caller) for path, caller in asked
+    ]
+    statuses: list[FileStatus | HoldfastError | None] = []
+    for (path, _), found in zip(asked, operations.read_together(reads), strict=True):
+        if isinstance(found, HoldfastError):
+            statuses.append(None if isinstance(found, ParentNotDirectoryError) else found)
+        else:
+            inode, entries_ms = found
+            statuses.append(None if inode is None else make_status(path, inode, entries_ms))
+    return statuses
 
 
 PAGE_SIZE = 1000

@@ -160,6 +160,22 @@ class OperationRunner:
         self.times.flush_if_due()
         return operation.execute(read_view(self.database, self.hints, operation), context).result
 
+    def read_together(self, reads: Sequence[tuple[Operation[R], Caller]]) -> list[R | HoldfastError]:
+        """Run several operations that only read, each on one path, on one snapshot; return the result or the error of
+        each.
+        """
+        self.times.flush_if_due()
+        piece = _BatchPiece([operation for operation, _ in reads])
+        view = read_view(self.database, self.hints, piece)
+        found: list[R | HoldfastError] = []
+        for (operation, caller), chain in zip(reads, view.chains, strict=True):
+            try:
+                context = OperationContext(caller, self.now_ms(), lambda: ROOT_ID)  # no inode is made
+                found.append(operation.execute(replace(view, chains=(chain,)), context).result)
+            except HoldfastError as error:
+                found.append(error)
+        return found
+
     def check(self, operation: Operation[R], caller: Caller) -> None:
         """Raise the error that running the operation would raise now; change nothing. If the cached hints say that it
         is possible, the database is not asked.

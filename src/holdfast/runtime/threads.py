@@ -212,8 +212,8 @@ class LoopThreads:
             for number in range(threads)
         ]
 
-    async def run(self, call: Callable[[], T]) -> T:
-        """Return what a call returns, or raise what it raises."""
+    def run(self, call: Callable[[], T]) -> asyncio.Future[T]:
+        """Return the future of what a call returns or raises; call this in the loop."""
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
             for thread in self._threads:
@@ -223,7 +223,7 @@ class LoopThreads:
         if not self._wakes_soon:
             self._wakes_soon = True
             self._loop.call_soon(self._wake_for_new_calls)
-        return await future
+        return future
 
     def _wake_for_new_calls(self) -> None:
         self._wakes_soon = False

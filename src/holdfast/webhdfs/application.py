@@ -18,6 +18,7 @@ from holdfast.namespace.receipts import RequestAbandonedError
 from holdfast.runtime import LoopThreads
 from holdfast.webhdfs import metrics
 from holdfast.webhdfs.access_log import AccessLog
+from holdfast.webhdfs.batches import Batches
 from holdfast.webhdfs.calls import PREFIX, Answer
 from holdfast.webhdfs.carrying import Carrier
 from holdfast.webhdfs.exchange import Exchange, Receive, Send
@@ -39,6 +40,9 @@ _LOG = logging.getLogger("holdfast.webhdfs")
 _CREATED = Answer(status=201)
 _APPENDED = Answer()
 
+_TOGETHER = frozenset(("GETFILESTATUS", "GETFILELINKSTATUS"))
+"""Operations of which those that come at one moment are carried out together: a third of all requests of Spark."""
+
 FindPage = Callable[[Exchange], "Answer | None"]
 """Returns what the server has at an address outside of WebHDFS; None for nothing. Runs in a thread."""
 
@@ -57,6 +61,7 @@ class Application:
         self._log = log
         self._find_page = find_page
         self._pool = LoopThreads(limits.threads, "request")
+        self._statuses: Batches[Exchange, Answer] = Batches(self._pool, carrier.find_statuses)
         self._uploads = asyncio.Semaphore(limits.uploads)
         self._in_flight = 0
 
@@ -88,7 +93,9 @@ class Application:
         if exchange.method not in OPERATIONS:
             raise RequestRefusedError(f"{exchange.method} is not a method of WebHDFS", UNSUPPORTED)
         exchange.operation = find_operation(exchange.method, exchange.parameters)
-        if exchange.operation not in TRANSFERS[exchange.method]:
+        if exchange.operation in _TOGETHER:
+            await exchange.answer(await self._statuses.ask(exchange))
+        elif exchange.operation not in TRANSFERS[exchange.method]:
             await exchange.answer(await self._run(functools.partial(self._carrier.carry_out, exchange)))
         elif not exchange.parameters.text(LEG):
             await self._redirect(exchange)

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from holdfast.errors import OutcomeUnknownError, UnavailableError
+from holdfast.errors import HoldfastError, OutcomeUnknownError, UnavailableError
 from holdfast.namespace import Namespace
 from holdfast.namespace.errors import DirectoryFrozenError, UncheckedTreeError, UncountedTreeError
 from holdfast.namespace.file_reader import FileReader
 from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.keys import receipt_key
-from holdfast.namespace.receipts import ClientRequest, RequestRepeatedError
+from holdfast.namespace.paths import NsPath
+from holdfast.namespace.receipts import ClientRequest, RequestAbandonedError, RequestRepeatedError
 from holdfast.webhdfs import metrics
 from holdfast.webhdfs.calls import Answer, Call
 from holdfast.webhdfs.deliveries import Deliveries
 from holdfast.webhdfs.exchange import Exchange
+from holdfast.webhdfs.failures import RequestRefusedError
 from holdfast.webhdfs.identities import Identities
 from holdfast.webhdfs.operations import OPERATIONS, Operation
+from holdfast.webhdfs.reading import get_file_statuses
 from holdfast.webhdfs.settings import ServerSettings
 from holdfast.webhdfs.tokens import TokenStore
 from holdfast.webhdfs.transfers import LEG, check_download, check_upload, open_download, open_upload
@@ -105,6 +109,23 @@ class Carrier:
         except BaseException:
             exchange.note_no_effect()
             raise
+
+    def find_statuses(self, exchanges: Sequence[Exchange]) -> list[Answer | Exception]:
+        """Answer requests for the status of files together, one for each exchange: with the answer or the error."""
+        answers: list[Answer | Exception] = [RequestAbandonedError()] * len(exchanges)
+        calls = {}
+        for number, exchange in enumerate(exchanges):
+            try:
+                call = self._be_patient(exchange, functools.partial(self.make_call, exchange))
+                NsPath.parse(call.path)
+                calls[number] = call
+            except (HoldfastError, RequestRefusedError) as error:
+                answers[number] = error
+        if calls:
+            found = self._be_patient(exchanges[0], lambda: get_file_statuses(list(calls.values())))
+            for number, answer in zip(calls, found, strict=True):
+                answers[number] = answer
+        return answers
 
     def new_leg(self) -> str:
         """Return a token for the second request of a transfer: no other one has it."""

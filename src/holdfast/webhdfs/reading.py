@@ -6,9 +6,12 @@ Source: Hadoop's WebHDFS REST API; ``NamenodeWebHdfsMethods`` for what it does n
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
+from holdfast.errors import HoldfastError
 from holdfast.namespace.errors import PathNotFoundError
-from holdfast.namespace.listing import PAGE_SIZE
+from holdfast.namespace.listing import PAGE_SIZE, FileStatus, find_statuses
+from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import EXECUTE, READ, WRITE
 from holdfast.webhdfs import documents
 from holdfast.webhdfs.calls import Answer, Call
@@ -21,12 +24,28 @@ _ALL = 2**63 - 1
 _NO_XATTR = "org.apache.hadoop.hdfs.protocol.XAttrNotFoundException"
 
 
-def get_file_status(call: Call) -> Answer:
-    """GETFILESTATUS and GETFILELINKSTATUS: there are no links."""
-    found = call.namespace.find(call.path)
+def get_file_statuses(calls: Sequence[Call]) -> list[Answer | HoldfastError]:
+    """GETFILESTATUS and GETFILELINKSTATUS of several callers, in one snapshot: there are no links."""
+    found = find_statuses(
+        calls[0].namespace.operations, [(NsPath.parse(call.path), call.namespace.caller) for call in calls]
+    )
+    return [_status_answer(call, status) for call, status in zip(calls, found, strict=True)]
+
+
+def _status_answer(call: Call, found: FileStatus | HoldfastError | None) -> Answer | HoldfastError:
+    if isinstance(found, HoldfastError):
+        return found
     if found is None:
-        raise PathNotFoundError(f"File does not exist: {call.path}")
+        return PathNotFoundError(f"File does not exist: {call.path}")
     return Answer(document={"FileStatus": documents.file_status(found, "")})
+
+
+def get_file_status(call: Call) -> Answer:
+    """GETFILESTATUS and GETFILELINKSTATUS of one caller."""
+    (found,) = get_file_statuses([call])
+    if isinstance(found, HoldfastError):
+        raise found
+    return found
 
 
 def list_status(call: Call) -> Answer:
