@@ -144,7 +144,8 @@ def find_statuses(
         (GetStatus(path, operations.times), caller) for path, caller in asked
     ]
     statuses: list[FileStatus | HoldfastError | None] = []
-    for (path, _), found in zip(asked, operations.read_together(reads), strict=True):
+    results: list[tuple[Inode | None, int] | HoldfastError] = operations.read_together(reads)
+    for (path, _), found in zip(asked, results, strict=True):
         if isinstance(found, HoldfastError):
             statuses.append(None if isinstance(found, ParentNotDirectoryError) else found)
         else:
