@@ -9,6 +9,7 @@ Source: Hadoop's WebHDFS REST API; ``NamenodeWebHdfsMethods`` for what it does n
 from __future__ import annotations
 
 from holdfast.namespace.inode import DIRECTORY_MODE
+from holdfast.namespace.trees import Kept, NewQuota
 from holdfast.webhdfs.calls import Answer, Call
 from holdfast.webhdfs.documents import decode_xattr_value, truth
 from holdfast.webhdfs.failures import RequestRefusedError
@@ -106,17 +107,16 @@ def set_replication(call: Call) -> Answer:
 
 def set_quota(call: Call) -> Answer:
     """SETQUOTA: the largest number leaves a quota as it is, and -1 removes it."""
-    given = [call.parameters.number(name, _UNCHANGED) for name in ("namespacequota", "storagespacequota")]
-    known = call.namespace.quota_usage(call.path)
-    values = [
-        old if new == _UNCHANGED else None if new == -1 else new
-        for new, old in zip(given, (known.names_quota, known.space_quota), strict=True)
-    ]
-    call.namespace.set_quota(call.path, names=values[0], space=values[1])
+    names, space = (_new_quota(call.parameters, name) for name in ("namespacequota", "storagespacequota"))
+    call.namespace.set_quota(call.path, names=names, space=space)
     return DONE
 
 
-_UNCHANGED = 2**63 - 1
+def _new_quota(parameters: Parameters, name: str) -> NewQuota:
+    given = parameters.number(name, None, least=-1)
+    if given in (None, 2**63 - 1):
+        return Kept.AS_IT_IS
+    return None if given == -1 else given
 
 
 def set_xattr(call: Call) -> Answer:
