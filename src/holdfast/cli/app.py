@@ -110,12 +110,21 @@ def fs() -> None:
     """
 
 
+@group({"Commands": {"namespace.tokens": "issue list revoke"}})
+def token() -> None:
+    """Issue and revoke the tokens that prove users to servers.
+
+    A client sends one in the header Authorization: Bearer; Hadoop and Spark find one in a file.
+    """
+
+
 @group(
     {
         "Commands": {
             "namespace.configuration": "init list status set",
             "namespace.upkeep": "fsck gc",
             "namespace.serving": "serve demo",
+            "app": "token",
         }
     }
 )

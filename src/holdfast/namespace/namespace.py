@@ -59,7 +59,7 @@ from holdfast.namespace.permissions import READ, Caller, check_stored_name
 from holdfast.namespace.phases import OperationRunner
 from holdfast.namespace.receipts import ClientRequest, RequestRunner
 from holdfast.namespace.sweep import SweepResult, sweep_namespace
-from holdfast.namespace.trees import ReadQuota, TreeUsageCounter
+from holdfast.namespace.trees import NewQuota, ReadQuota, TreeUsageCounter
 from holdfast.namespace.view import InodeCache
 from holdfast.runtime import Environment, Moment
 from holdfast.transactions.base import Backend
@@ -471,8 +471,9 @@ class Namespace:
         """Change the replication of a file, which only quotas notice; return False if the path is not a file."""
         return self.run(SetReplication(path=NsPath.parse(path), replication=replication))
 
-    def set_quota(self, path: str, *, names: int | None = None, space: int | None = None) -> None:
-        """Set a directory's quotas, of names (itself included) and of bytes times replication; None removes one.
+    def set_quota(self, path: str, *, names: NewQuota = None, space: NewQuota = None) -> None:
+        """Set a directory's quotas, of names (itself included) and of bytes times replication; None removes one, and
+        `Kept.AS_IT_IS` leaves it.
 
         Only the superuser may. A directory that had no quota is counted first, and frozen meanwhile.
         """

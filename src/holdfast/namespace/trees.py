@@ -10,6 +10,7 @@ wrong.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -32,6 +33,16 @@ from holdfast.namespace.permissions import EXECUTE, READ, WRITE, Caller
 from holdfast.namespace.phases import TOTAL_RETRY, OperationRunner
 from holdfast.namespace.view import ResolvedPath, View, read_view
 from holdfast.transactions.base import MAX_NUMBER, Commit, Committed
+
+
+class Kept(enum.Enum):
+    """Stands for a quota that stays as it is."""
+
+    AS_IT_IS = "as it is"
+
+
+NewQuota = int | Kept | None
+"""A quota that is to be set: a limit, or None to remove it, or whatever it is in the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +74,8 @@ class _SetQuota(SinglePathOperation):
     """
 
     path: NsPath
-    names: int | None
-    space: int | None
+    names: NewQuota
+    space: NewQuota
     usage: TreeUsage | None = None
 
     def execute(self, view: View, context: OperationContext) -> Changes[None]:
@@ -75,16 +86,16 @@ class _SetQuota(SinglePathOperation):
             raise ParentNotDirectoryError("only directories have quotas: check the path", path=str(self.path))
         if self.usage is not None and inode.moving != self.usage.token:
             raise DirectoryFrozenError("the tree changed while it was counted: repeat later", path=str(self.path))
-        is_limited = self.names is not None or self.space is not None
+        names = inode.names_quota if self.names is Kept.AS_IT_IS else self.names
+        space = inode.space_quota if self.space is Kept.AS_IT_IS else self.space
+        is_limited = names is not None or space is not None
         if is_limited and not inode.has_quota and self.usage is None:
             raise UncountedTreeError("the directory gets a quota: count it first", path=str(self.path))
         if self.usage is not None:
             quota_id = context.new_id()
         else:
             quota_id = inode.quota_id if is_limited else 0
-        changed = replace(
-            inode, names_quota=self.names, space_quota=self.space, quota_id=quota_id, moving="", moving_until_ms=0
-        )
+        changed = replace(inode, names_quota=names, space_quota=space, quota_id=quota_id, moving="", moving_until_ms=0)
         changes = Changes(None)
         if changed != inode:
             changes.puts[chain.target_key] = changed
@@ -94,6 +105,10 @@ class _SetQuota(SinglePathOperation):
             names_key, space_key = usage_keys(changed)
             changes.adds |= {names_key: self.usage.names, space_key: self.usage.space}
         return changes
+
+
+def _is_quota(value: NewQuota, least: int) -> bool:
+    return value is None or value is Kept.AS_IT_IS or is_integer_in_range(value, least, MAX_NUMBER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +143,9 @@ class TreeUsageCounter:
         )
 
     def set_quota(
-        self, path: NsPath, caller: Caller, names: int | None, space: int | None, runner: OperationRunner
+        self, path: NsPath, caller: Caller, names: NewQuota, space: NewQuota, runner: OperationRunner
     ) -> None:
-        """Set the quotas of names and of space of a directory; None removes a quota. Only the superuser may.
+        """Set the quotas of names and of space of a directory, in one step. Only the superuser may.
 
         Args:
             runner: runs the last step, which sets them.
@@ -143,9 +158,7 @@ class TreeUsageCounter:
         Crash: the directory may stay frozen for ten minutes; its quotas are the old ones or the new ones.
         """
         caller.check_superuser("set quotas")
-        if (names is not None and not is_integer_in_range(names, 1, MAX_NUMBER)) or (
-            space is not None and not is_integer_in_range(space, 0, MAX_NUMBER)
-        ):
+        if not _is_quota(names, 1) or not _is_quota(space, 0):
             raise InvalidRequestError(
                 f"a quota of names is positive, one of space not negative, and both are at most {MAX_NUMBER}: change "
                 "it, or clear it",

@@ -41,6 +41,8 @@ class AccessLog:
             "received": exchange.received_bytes,
             "sent": exchange.sent_bytes,
         }
+        if exchange.real_user:
+            line["real_user"] = exchange.real_user
         destination = exchange.parameters.text("destination")
         if destination:
             line["destination"] = destination

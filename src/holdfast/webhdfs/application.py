@@ -11,7 +11,6 @@ import functools
 import logging
 from collections.abc import Callable
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from holdfast.errors import HoldfastError
 from holdfast.namespace.receipts import RequestAbandonedError
@@ -23,7 +22,6 @@ from holdfast.webhdfs.calls import PREFIX, Answer
 from holdfast.webhdfs.carrying import Carrier
 from holdfast.webhdfs.exchange import Exchange, Receive, Send
 from holdfast.webhdfs.failures import (
-    SECURITY,
     STANDBY,
     UNSUPPORTED,
     RequestRefusedError,
@@ -33,6 +31,7 @@ from holdfast.webhdfs.failures import (
 )
 from holdfast.webhdfs.operations import OPERATIONS, TRANSFERS, find_operation
 from holdfast.webhdfs.settings import Limits
+from holdfast.webhdfs.sites import SiteGate
 from holdfast.webhdfs.transfers import LEG, UploadCutError, iter_download, receive_upload
 
 R = TypeVar("R")
@@ -52,14 +51,16 @@ class Application:
 
     Args:
         find_page: for addresses outside of WebHDFS.
+        gate: refuses what pages of other sites send.
     """
 
-    def __init__(self, carrier: Carrier, limits: Limits, log: AccessLog, find_page: FindPage) -> None:
+    def __init__(self, carrier: Carrier, limits: Limits, log: AccessLog, find_page: FindPage, gate: SiteGate) -> None:
         self._carrier = carrier
         self._clock = carrier.namespace.environment.clock
         self._limits = limits
         self._log = log
         self._find_page = find_page
+        self._gate = gate
         self._pool = LoopThreads(limits.threads, "request")
         self._statuses: Batches[Exchange, Answer] = Batches(self._pool, carrier.find_statuses)
         self._uploads = asyncio.Semaphore(limits.uploads)
@@ -115,9 +116,7 @@ class Application:
         if self._in_flight > self._limits.waiting:
             metrics.REFUSED.labels("request").inc()
             raise RequestRefusedError("the server has too much to do: ask another one, or repeat later", STANDBY)
-        origin = exchange.headers.get(b"origin", b"").decode("latin-1")
-        if origin and urlsplit(origin).netloc != exchange.host:
-            raise RequestRefusedError("a page of another site may not use this server", SECURITY)
+        self._gate.check(exchange.host, exchange.headers.get(b"origin", b"").decode("latin-1"))
 
     # --- bytes of files -----------------------------------------------------------------------------------------------
     async def _redirect(self, exchange: Exchange) -> None:
@@ -179,9 +178,12 @@ class Application:
             await exchange.answer(Answer(status=500, document=document))
             return
         java_class = java_class_of(error)
-        status, document = status_of(error, java_class), make_failure(java_class, str(error))
-        headers = {"www-authenticate": "Bearer"} if status == 401 else {}
-        await exchange.answer(Answer(status=status, document=document, headers=headers))
+        status, headers = status_of(error, java_class), dict[str, str]()
+        if status == 401 and exchange.headers.get(b"user-agent", b"").startswith(b"Java/"):
+            status = 403  # of a 401, Hadoop's client shows the status only, not what to do
+        elif status == 401:
+            headers["www-authenticate"] = "Bearer"
+        await exchange.answer(Answer(status=status, document=make_failure(java_class, str(error)), headers=headers))
 
     def _note(self, exchange: Exchange) -> None:
         """Count and log a request."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from holdfast.namespace import Namespace
 from holdfast.webhdfs.hadoop_tokens import KIND
 from holdfast.webhdfs.parameters import Parameters
-from holdfast.webhdfs.tokens import TokenStore
+from holdfast.webhdfs.tokens import Token, TokenStore
 
 PREFIX = "/webhdfs/v1"
 """What every path begins with, before the path in the namespace."""
@@ -26,7 +26,7 @@ class Call:
         host, port: of this server, as the client has named it.
         tokens: those of this namespace.
         token_kind: that of delegation tokens.
-        has_token: whether a delegation token has proved who calls.
+        token: what has proved who calls; None for something else.
         trash_s: after how many seconds the trash is emptied; 0 for never.
     """
 
@@ -39,7 +39,7 @@ class Call:
     port: int
     tokens: TokenStore
     token_kind: str = KIND
-    has_token: bool = False
+    token: Token | None = None
     trash_s: float = 0
 
     @property

@@ -73,7 +73,7 @@ class Carrier:
         authorization = exchange.headers.get(b"authorization", b"").decode("latin-1")
         certificate = exchange.scope["state"].get("certificate")
         found = self._identities.find(exchange.parameters, authorization, certificate, exchange.client)
-        exchange.user = found.user
+        exchange.user, exchange.real_user = found.user, found.real_user
         host, _, port = exchange.host.rpartition(":")
         return Call(
             method=exchange.method,
@@ -85,7 +85,7 @@ class Carrier:
             port=int(port) if port.isdigit() else 0,
             tokens=self._tokens,
             token_kind=self._token_kind,
-            has_token=found.is_by_token,
+            token=found.token,
             trash_s=self._settings.trash_s or 0,
         )
 

@@ -8,7 +8,10 @@ Source: Hadoop's WebHDFS REST API; ``NamenodeWebHdfsMethods`` for what it does n
 
 from __future__ import annotations
 
+from holdfast.namespace.errors import PermissionDeniedError
 from holdfast.namespace.inode import DIRECTORY_MODE
+from holdfast.namespace.permissions import WRITE
+from holdfast.namespace.trees import Kept, NewQuota
 from holdfast.webhdfs.calls import Answer, Call
 from holdfast.webhdfs.documents import decode_xattr_value, truth
 from holdfast.webhdfs.failures import RequestRefusedError
@@ -106,17 +109,16 @@ def set_replication(call: Call) -> Answer:
 
 def set_quota(call: Call) -> Answer:
     """SETQUOTA: the largest number leaves a quota as it is, and -1 removes it."""
-    given = [call.parameters.number(name, _UNCHANGED) for name in ("namespacequota", "storagespacequota")]
-    known = call.namespace.quota_usage(call.path)
-    values = [
-        old if new == _UNCHANGED else None if new == -1 else new
-        for new, old in zip(given, (known.names_quota, known.space_quota), strict=True)
-    ]
-    call.namespace.set_quota(call.path, names=values[0], space=values[1])
+    names, space = (_new_quota(call.parameters, name) for name in ("namespacequota", "storagespacequota"))
+    call.namespace.set_quota(call.path, names=names, space=space)
     return DONE
 
 
-_UNCHANGED = 2**63 - 1
+def _new_quota(parameters: Parameters, name: str) -> NewQuota:
+    given = parameters.number(name, None, least=-1)
+    if given in (None, 2**63 - 1):
+        return Kept.AS_IT_IS
+    return None if given == -1 else given
 
 
 def set_xattr(call: Call) -> Answer:
@@ -138,7 +140,22 @@ def remove_xattr(call: Call) -> Answer:
     return DONE
 
 
-def remove_nothing(call: Call) -> Answer:
-    """REMOVEACL, REMOVEDEFAULTACL, DISALLOWSNAPSHOT and UNSETSTORAGEPOLICY: there is none, so it is gone."""
+def remove_acl(call: Call) -> Answer:
+    """REMOVEACL and REMOVEDEFAULTACL: there is none, so it is gone. Only its owner could have removed it."""
+    caller, owner = call.namespace.caller, call.namespace.status(call.path).owner
+    if not caller.is_superuser and caller.user != owner:
+        raise PermissionDeniedError(f"Permission denied. user={call.user} is not the owner of inode={call.path}")
+    return DONE
+
+
+def disallow_snapshot(call: Call) -> Answer:
+    """DISALLOWSNAPSHOT: no directory has snapshots. Only the superuser could have allowed them."""
     call.namespace.status(call.path)
+    call.namespace.caller.check_superuser("disallow snapshots")
+    return DONE
+
+
+def unset_storage_policy(call: Call) -> Answer:
+    """UNSETSTORAGEPOLICY: no path has one."""
+    call.namespace.check_access(call.path, WRITE)
     return DONE

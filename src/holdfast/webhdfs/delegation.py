@@ -14,16 +14,18 @@ def get_delegation_token(call: Call) -> Answer:
     """GETDELEGATIONTOKEN: a token of the caller, for whom a token cannot ask."""
     if call.parameters.text("delegation"):
         raise RequestRefusedError("delegation parameter is not null.")
-    if call.has_token:
+    proof = call.token
+    if proof is not None and proof.kind is TokenKind.DELEGATION:
         raise PermissionDeniedError("Delegation Token can be issued only with web authentication", user=call.user)
     renewer = call.parameters.text("renewer") or call.user
     secret, token = call.tokens.issue(
         call.user,
         DELEGATION_S,
         kind=TokenKind.DELEGATION,
-        groups=tuple(sorted(call.namespace.caller.groups)),
+        groups=proof.groups if proof is not None and proof.user == call.user else None,
         renewer=renewer,
         most_s=DELEGATION_MOST_S,
+        parent=proof,
     )
     identifier = make_identifier(call.user, renewer, "", token.issued_ms, token.most_ms, int(token.id, 16) % 2**31)
     service = call.parameters.text("service")

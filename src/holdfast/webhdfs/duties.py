@@ -7,7 +7,6 @@ the trash also that this server leads still: one that was stopped for a while, a
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import time
@@ -16,65 +15,26 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from holdfast.errors import MALFORMED, FencedError, HoldfastError
+from holdfast.errors import FencedError, HoldfastError
 from holdfast.namespace import Namespace
 from holdfast.namespace.collector import CollectionResult
-from holdfast.namespace.keys import LEADER, SERVERS
+from holdfast.namespace.keys import LEADER
 from holdfast.namespace.maintenance import LeaderElection, LockTerm
 from holdfast.namespace.operation import Changes, Operation, OperationContext
 from holdfast.namespace.operations.names import Delete, Rename
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.receipts import delete_old_receipts
-from holdfast.namespace.view import ResolvedPath, View, scan_pages
-from holdfast.transactions.base import Backend, Commit
+from holdfast.namespace.view import ResolvedPath, View
+from holdfast.transactions.base import Commit
 from holdfast.webhdfs import metrics
+from holdfast.webhdfs.servers import SILENT_S, ServerRecord, list_servers, server_key
 from holdfast.webhdfs.settings import ServerSettings
 from holdfast.webhdfs.tokens import TokenStore
 
 _LOG = logging.getLogger("holdfast.webhdfs")
 
-SILENT_S = 60.0
-"""After how long a server that says nothing counts as dead."""
-
-_PAGE = 1000
 _CHECKPOINT = "%y%m%d%H%M%S"
 """How Hadoop names what was in the trash at a time."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerRecord:
-    """What a server tells of itself.
-
-    Attributes:
-        token: names the process.
-        at_s, since_s: now, and when it started; seconds since the epoch.
-        requests: how many it has answered.
-        duties: if it leads: what it has done so far.
-    """
-
-    token: str
-    host: str
-    port: int
-    pid: int
-    since_s: float
-    at_s: float
-    requests: int = 0
-    duties: dict[str, int] | None = None
-
-    @staticmethod
-    def decode(value: bytes) -> ServerRecord | None:
-        """Decode the record of a server; None if it is damaged, or of another release."""
-        try:
-            return ServerRecord(**json.loads(value))
-        except MALFORMED:
-            return None
-
-
-def list_servers(database: Backend) -> list[ServerRecord]:
-    """Return what the servers of a namespace have told of themselves last."""
-    start, end = SERVERS, SERVERS + b"\xff"
-    records = (record for page in scan_pages(database, start, end, _PAGE) for _, record in page.records)
-    return [found for found in (ServerRecord.decode(record.value) for record in records) if found is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +114,7 @@ class Duties:
     def end(self) -> None:
         """Let another server lead at once, and remove what this one has told."""
         self._election.resign()
-        self._namespace.database.commit(Commit(deletes=[SERVERS + self._token.encode()]))
+        self._namespace.database.commit(Commit(deletes=[server_key(self._token)]))
 
     def _tell(self, leads: bool) -> None:
         record = ServerRecord(
@@ -167,8 +127,7 @@ class Duties:
             requests=metrics.count_requests(),
             duties=self._done if leads else None,
         )
-        value = json.dumps(asdict(record)).encode()
-        self._namespace.database.commit(Commit(puts={SERVERS + self._token.encode(): value}))
+        self._namespace.database.commit(Commit(puts={server_key(self._token): record.encode()}))
 
     # --- duties -------------------------------------------------------------------------------------------------------
     def _collect(self) -> None:
@@ -187,7 +146,7 @@ class Duties:
     def _remove_dead_servers(self) -> None:
         now_s = self._clock.now_s()
         gone = [
-            SERVERS + one.token.encode()
+            server_key(one.token)
             for one in list_servers(self._namespace.database)
             if abs(now_s - one.at_s) > 2 * SILENT_S
         ]

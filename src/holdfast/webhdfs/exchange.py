@@ -27,12 +27,13 @@ class Exchange:
         begun_s: when it came, by the monotonic clock.
         number: the number of the request on its connection.
         parameters, operation, path, user: what it asks for, as far as that is known.
+        real_user: who acts for the user; empty for the user.
         delivery: of the answer to a change.
         status: of the answer; 0 for none.
         received_bytes, sent_bytes: of the content of files.
     """
 
-    scope: Mapping[str, Any]
+    scope: Mapping[str, Any] = field(repr=False)  # it has secrets
     receive: Receive
     send: Send
     clock: Clock
@@ -42,11 +43,12 @@ class Exchange:
     operation: str = ""
     path: str = ""
     user: str = ""
+    real_user: str = ""
     delivery: SentAnswer | None = None
     status: int = 0
     received_bytes: int = 0
     sent_bytes: int = 0
-    headers: dict[bytes, bytes] = field(default_factory=dict)
+    headers: dict[bytes, bytes] = field(default_factory=dict, repr=False)
 
     @staticmethod
     def of(scope: Mapping[str, Any], receive: Receive, send: Send, clock: Clock) -> Exchange:

@@ -17,24 +17,27 @@ from holdfast.errors import (
 from holdfast.namespace.errors import DirectoryFrozenError
 
 IO_ERROR = "java.io.IOException"
-_ACCESS = "org.apache.hadoop.security.AccessControlException"
+ACCESS_DENIED = "org.apache.hadoop.security.AccessControlException"
 _NOT_FOUND = "java.io.FileNotFoundException"
 BAD_ARGUMENT = "java.lang.IllegalArgumentException"
 UNSUPPORTED = "java.lang.UnsupportedOperationException"
 _RETRIABLE = "org.apache.hadoop.ipc.RetriableException"
 STANDBY = "org.apache.hadoop.ipc.StandbyException"
 SECURITY = "java.lang.SecurityException"
+TOKEN_INVALID = "org.apache.hadoop.security.token.SecretManager$InvalidToken"
 
 _CLASSES: tuple[tuple[type[HoldfastError], str], ...] = (
     (DirectoryFrozenError, _RETRIABLE),
     (TransactionConflictError, _RETRIABLE),
     (UnavailableError, STANDBY),
-    (NotFoundError, _NOT_FOUND),
-    (AccessDeniedError, _ACCESS),
+    (NotFoundError, IO_ERROR),  # a bucket is missing, not a path
+    (AccessDeniedError, IO_ERROR),  # the object store refuses the server, not the server a user
     (InvalidRequestError, BAD_ARGUMENT),
     (UnsupportedError, UNSUPPORTED),
 )
-"""The exceptions of errors that do not name one themselves (`java_class`); all others are `IOException`."""
+"""The exceptions of errors that do not name one themselves (`java_class`); all others are `IOException`. Those of the
+namespace name one, so these come from the object store or the database.
+"""
 
 _BAD_REQUEST = (
     BAD_ARGUMENT,

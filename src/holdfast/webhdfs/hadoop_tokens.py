@@ -10,8 +10,13 @@ from __future__ import annotations
 
 import base64
 import binascii
-from dataclasses import dataclass
+import ipaddress
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
+from holdfast.errors import InvalidRequestError
 from holdfast.webhdfs.failures import RequestRefusedError
 
 KIND = "WEBHDFS delegation"
@@ -27,7 +32,7 @@ class HadoopToken:
     """
 
     identifier: bytes
-    password: bytes
+    password: bytes = field(repr=False)
     kind: str = KIND
     service: str = ""
 
@@ -38,7 +43,7 @@ class HadoopToken:
     def to_bytes(self) -> bytes:
         """Return the token as files of tokens have it."""
         parts = (self.identifier, self.password, self.kind.encode(), self.service.encode())
-        return b"".join(_encode_number(len(part)) + part for part in parts)
+        return b"".join(map(_encode_text, parts))
 
     @staticmethod
     def decode(text: str) -> HadoopToken:
@@ -63,14 +68,50 @@ class HadoopToken:
 
 def make_identifier(owner: str, renewer: str, real_user: str, issued_ms: int, most_ms: int, number: int) -> bytes:
     """Return the identifier of a delegation token, which Hadoop's clients show."""
-    texts = b"".join(_encode_number(len(text)) + text for text in (one.encode() for one in (owner, renewer, real_user)))
+    texts = b"".join(_encode_text(text.encode()) for text in (owner, renewer, real_user))
     return b"\0" + texts + b"".join(map(_encode_number, (issued_ms, most_ms, number, 0)))
 
 
-def make_token_file(token: HadoopToken) -> bytes:
-    """Return a file with one token, which a client finds by ``HADOOP_TOKEN_FILE_LOCATION``."""
-    alias = token.service.encode()
-    return b"HDTS\0" + _encode_number(1) + _encode_number(len(alias)) + alias + token.to_bytes() + _encode_number(0)
+def make_token_file(tokens: Sequence[HadoopToken]) -> bytes:
+    """Return a file of tokens, which a client finds by ``HADOOP_TOKEN_FILE_LOCATION``."""
+    entries = [_encode_text(token.service.encode()) + token.to_bytes() for token in tokens]
+    return b"HDTS\0" + _encode_number(len(entries)) + b"".join(entries) + _encode_number(0)
+
+
+def tokens_for_servers(secret: str, servers: Sequence[str], owner: str) -> list[HadoopToken]:
+    """Return a token that is not asked of a server as Hadoop's clients need it for servers.
+
+    Args:
+        secret: of the token.
+        servers: each ``host:port``, perhaps after ``webhdfs://`` or ``swebhdfs://``.
+        owner: the user whom the token proves.
+
+    Raises:
+        InvalidRequestError: a server cannot be found.
+    """
+    identifier = make_identifier(owner, "", "", 0, 0, 0)
+    return [HadoopToken(identifier, secret.encode(), *_service_of(server)) for server in servers]
+
+
+def _service_of(server: str) -> tuple[str, str]:
+    """Return the kind of the tokens of a server, and how clients call it: by its first address and its port."""
+    parts = urlsplit(server if "://" in server else f"webhdfs://{server}")
+    kind = {"webhdfs": KIND, "swebhdfs": f"S{KIND}"}.get(parts.scheme)
+    try:
+        if kind is None or parts.port is None or parts.path not in ("", "/"):
+            raise ValueError("another form")
+        address = socket.getaddrinfo(parts.hostname, parts.port, type=socket.SOCK_STREAM)[0][4][0]
+    except (ValueError, OSError) as error:
+        raise InvalidRequestError(
+            "a server is HOST:PORT or swebhdfs://HOST:PORT, and its host has an address: change it", server=server
+        ) from error
+    number = ipaddress.ip_address(address)
+    text = str(number) if number.version == 4 else ":".join(f"{int(one, 16):x}" for one in number.exploded.split(":"))
+    return kind, f"{text}:{parts.port}"  # as Java writes addresses
+
+
+def _encode_text(text: bytes) -> bytes:
+    return _encode_number(len(text)) + text
 
 
 def _encode_number(number: int) -> bytes:

@@ -18,7 +18,7 @@ from typing import Any
 from holdfast.errors import InvalidRequestError
 from holdfast.namespace.opening import groups_of_user
 from holdfast.runtime import Clock
-from holdfast.webhdfs.failures import SECURITY, RequestRefusedError
+from holdfast.webhdfs.failures import ACCESS_DENIED, SECURITY, RequestRefusedError
 from holdfast.webhdfs.hadoop_tokens import HadoopToken
 from holdfast.webhdfs.parameters import Parameters
 from holdfast.webhdfs.tokens import Token, TokenKind, TokenStore
@@ -70,7 +70,7 @@ class UsersFile:
     @staticmethod
     def read(path: Path) -> UsersFile:
         """Read a file with a section ``[groups]`` (lines ``user = group, group``) and sections ``[proxy NAME]``
-        (``users``, ``groups`` and ``hosts``).
+        (``users``, ``groups`` and ``hosts``, which are addresses or networks). Names have no white space.
 
         Raises:
             InvalidRequestError: it cannot be read, or has another form.
@@ -78,23 +78,43 @@ class UsersFile:
         parser = configparser.RawConfigParser(delimiters=("=",), strict=True, default_section="")
         parser.optionxform = str  # type: ignore[assignment,method-assign]  # names of users keep their case
         try:
-            parser.read_string(path.read_text())
+            parser.read_string(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, configparser.Error) as error:
             raise InvalidRequestError("the file of users cannot be read: fix it", path=str(path)) from error
         groups, proxies = None, {}
         for section in parser.sections():
             kind, _, name = section.partition(" ")
             values = {key: _split(value) for key, value in parser.items(section)}
+            _check_names([name, *(part for key, parts in values.items() for part in (key, *parts))])
             if section == "groups":
                 groups = values
             elif kind == "proxy" and name and values.keys() <= {"users", "groups", "hosts"}:
                 proxies[name] = Proxy(**values)
+                _check_hosts(proxies[name].hosts)
             else:
                 raise InvalidRequestError(
                     "the file of users has the sections [groups] and [proxy NAME] with users, groups and hosts: fix it",
                     section=section,
                 )
         return UsersFile(groups, proxies)
+
+
+def _check_names(names: Sequence[str]) -> None:
+    for name in names:
+        if len(name.split()) > 1:
+            raise InvalidRequestError("the file of users separates names by commas: fix it", text=name)
+
+
+def _check_hosts(hosts: Sequence[str]) -> None:
+    for host in hosts:
+        try:
+            if host != "*":
+                ipaddress.ip_network(host, strict=False)
+        except ValueError as error:
+            raise InvalidRequestError(
+                "the hosts of a proxy are addresses such as 10.0.0.7, networks such as 10.0.0.0/24, or *: fix it",
+                host=host,
+            ) from error
 
 
 def _split(text: str) -> tuple[str, ...]:
@@ -107,13 +127,13 @@ class Identity:
 
     Attributes:
         real_user: who acts for the user; empty for the user.
-        is_by_token: whether a delegation token has proved it: it cannot get another one.
+        token: what has proved who calls; None for something else.
     """
 
     user: str
     groups: tuple[str, ...]
     real_user: str = ""
-    is_by_token: bool = False
+    token: Token | None = None
 
 
 class Identities:
@@ -155,11 +175,11 @@ class Identities:
         token = self._find_token(parameters, authorization)
         if token is not None:
             groups = self.groups_of(token.user) if token.groups is None else token.groups
-            found = Identity(user=token.user, groups=groups, is_by_token=token.kind is TokenKind.DELEGATION)
+            found = Identity(user=token.user, groups=groups, token=token)
         else:
             name = _common_name(certificate) or self._find_believed_name(parameters)
             found = Identity(user=name, groups=self.groups_of(name))
-        wanted = parameters.text("doas")
+        wanted = _name_in(parameters, "doas")
         return self._act_for(found, wanted, host) if wanted and wanted != found.user else found
 
     def _find_token(self, parameters: Parameters, authorization: str) -> Token | None:
@@ -169,7 +189,7 @@ class Identities:
             token = self._tokens.find(secret.strip())
             if token is None:
                 raise RequestRefusedError(
-                    "the bearer token is not valid, or has expired: get another one", is_anonymous=True
+                    "the bearer token is not valid, or has expired: get another one", ACCESS_DENIED, is_anonymous=True
                 )
             return token
         if not given:
@@ -184,21 +204,21 @@ class Identities:
         return token
 
     def _find_believed_name(self, parameters: Parameters) -> str:
-        name = parameters.text("user.name")
         if not self._believes_names:
             raise RequestRefusedError(
                 "this server does not believe user.name: send a token of holdfast namespace token, or a certificate",
+                ACCESS_DENIED,
                 is_anonymous=True,
             )
-        if name and not _USER.fullmatch(name):
-            raise parameters.error("user.name", "it is a name such as ann, with letters, digits and . _ -")
-        return name or _NOBODY
+        return _name_in(parameters, "user.name") or _NOBODY
 
     def _act_for(self, real: Identity, user: str, host: str) -> Identity:
-        proxy, groups = self._users.proxies.get(real.user), self.groups_of(user)
-        if proxy is None or real.is_by_token or not proxy.may_act_for(user, groups, host):
+        proxy = self._users.proxies.get(real.user)
+        groups = () if proxy is None else self.groups_of(user)
+        is_delegated = real.token is not None and real.token.kind is TokenKind.DELEGATION
+        if proxy is None or is_delegated or not proxy.may_act_for(user, groups, host):
             raise RequestRefusedError(f"User: {real.user} is not allowed to impersonate {user}", SECURITY)
-        return Identity(user=user, groups=groups, real_user=real.user)
+        return Identity(user=user, groups=groups, real_user=real.user, token=real.token)
 
     def groups_of(self, user: str) -> tuple[str, ...]:
         """Return the groups of a user."""
@@ -213,9 +233,24 @@ class Identities:
         return known[1]
 
 
+def _name_in(parameters: Parameters, parameter: str) -> str:
+    """Return the name of a user in a parameter; empty if there is none."""
+    name = parameters.text(parameter)
+    if name and not _USER.fullmatch(name):
+        raise parameters.error(parameter, "it is a name such as ann, with letters, digits and . _ -")
+    return name
+
+
 def _common_name(certificate: Mapping[str, Any] | None) -> str:
-    for part in (certificate or {}).get("subject", ()):
-        for name, value in part:
-            if name == "commonName":
-                return str(value)
-    return ""
+    """Return the user whom a certificate proves; empty without a certificate."""
+    if not certificate:
+        return ""
+    parts = [one for part in certificate.get("subject", ()) for one in part]
+    names = [str(value) for name, value in parts if name == "commonName"]
+    if len(names) != 1 or not _USER.fullmatch(names[0]):
+        raise RequestRefusedError(
+            "the common name of the certificate is no name of a user: use another certificate",
+            ACCESS_DENIED,
+            is_anonymous=True,
+        )
+    return names[0]

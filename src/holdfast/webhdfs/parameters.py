@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import unquote_to_bytes
 
 from holdfast.webhdfs.failures import RequestRefusedError
@@ -37,7 +37,7 @@ class Parameters:
         values: the values of each name, which is in lower case.
     """
 
-    values: Mapping[str, Sequence[str]]
+    values: Mapping[str, Sequence[str]] = field(repr=False)  # it may contain a token
 
     @staticmethod
     def parse(query: bytes) -> Parameters:

@@ -49,6 +49,7 @@ class Service:
         from holdfast.webhdfs.hadoop_tokens import KIND
         from holdfast.webhdfs.identities import Identities, UsersFile
         from holdfast.webhdfs.pages import Pages
+        from holdfast.webhdfs.sites import SiteGate
         from holdfast.webhdfs.tokens import TokenStore
 
         self.limits = settings.limits
@@ -62,7 +63,8 @@ class Service:
         self._duties = Duties(self._namespace, tokens, settings, self._carrier.deliveries.server)
         self._log = AccessLog(settings.access_log)
         pages = Pages(self._carrier, settings)
-        self._application = Application(self._carrier, settings.limits, self._log, pages.find)
+        gate = SiteGate.of(settings)
+        self._application = Application(self._carrier, settings.limits, self._log, pages.find, gate)
         self._running = contextlib.ExitStack()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:

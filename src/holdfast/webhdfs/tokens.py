@@ -2,7 +2,8 @@
 which Hadoop's clients ask.
 
 The database has only a digest of a token's secret: who reads the database can make no token. A token lasts until it
-expires, or until it is revoked; servers notice that within `CACHED_S`.
+expires, or until it is revoked; servers notice that within `CACHED_S`. With a bearer token, the delegation tokens go
+that it has proved.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import enum
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from holdfast.errors import MALFORMED, InvalidRequestError, NotFoundError, UnavailableError
@@ -20,6 +21,7 @@ from holdfast.namespace.permissions import check_stored_name
 from holdfast.namespace.view import scan_pages
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Backend, Commit, Committed
+from holdfast.webhdfs.failures import TOKEN_INVALID, RequestRefusedError
 
 CACHED_S = 5.0
 _MOST_CACHED = 10_000
@@ -50,7 +52,8 @@ class Token:
         note: what its issuer has written about it.
         issued_ms, expires_ms: milliseconds since the epoch.
         most_ms: until when it may be renewed.
-        renewer: who may renew it, besides nobody.
+        renewer: who may renew it; empty for nobody.
+        parent: the id of the bearer token that has proved who asked for it; empty for none.
     """
 
     id: str
@@ -62,6 +65,7 @@ class Token:
     expires_ms: int
     most_ms: int
     renewer: str = ""
+    parent: str = ""
 
     def encode(self) -> bytes:
         """Return the value of the record, as JSON."""
@@ -73,6 +77,8 @@ class Token:
         try:
             found = json.loads(value)
             groups = found["groups"]
+            if not all(isinstance(found[name], str) for name in ("id", "user", "note", "renewer")):
+                return None
             return Token(
                 **{
                     **found,
@@ -110,8 +116,13 @@ class TokenStore:
         note: str = "",
         renewer: str = "",
         most_s: float | None = None,
+        parent: Token | None = None,
     ) -> tuple[str, Token]:
         """Make a token; return its secret, which is known to nobody else, and what is stored.
+
+        Args:
+            lifetime_s, most_s: how long it is valid, at first and with all renewals.
+            parent: the bearer token of who asks for it: it ends when that one does.
 
         Raises:
             InvalidRequestError: no user can have the name, or the lifetime is not positive.
@@ -123,6 +134,8 @@ class TokenStore:
             raise InvalidRequestError("a token lasts for a positive time: change it", seconds=lifetime_s)
         ids, now_ms = self._environment.ids, self._now_ms()
         secret = "".join(ids.token() for _ in range(_SECRET_TOKENS))
+        last_ms = now_ms + int((lifetime_s if most_s is None else most_s) * 1000)
+        most_ms = last_ms if parent is None else min(last_ms, parent.expires_ms)
         token = Token(
             id=ids.token(),
             kind=kind,
@@ -130,9 +143,10 @@ class TokenStore:
             groups=groups,
             note=note,
             issued_ms=now_ms,
-            expires_ms=now_ms + int(lifetime_s * 1000),
-            most_ms=now_ms + int((lifetime_s if most_s is None else most_s) * 1000),
+            expires_ms=min(now_ms + int(lifetime_s * 1000), most_ms),
+            most_ms=most_ms,
             renewer=renewer,
+            parent="" if parent is None else parent.id,
         )
         outcome = self._database.commit(Commit(inserts={token_key(_digest(secret)): token.encode()}))
         if not isinstance(outcome, Committed):
@@ -160,42 +174,51 @@ class TokenStore:
                     yield key, token
 
     def revoke(self, token_id: str) -> Token:
-        """Delete a token by its id; return it.
+        """Delete a token by its id, with the delegation tokens that it has proved; return it.
 
         Raises:
             NotFoundError: there is no such token.
         """
+        found = None
+        gone: list[bytes] = []
         for key, token in self.iter_tokens():
-            if token.id == token_id:
-                self._database.commit(Commit(deletes=[key]))
-                self._cache.pop(key, None)
-                return token
-        raise NotFoundError("there is no such token: see holdfast namespace token list", id=token_id)
+            if token_id == token.id:
+                found = token
+            if token_id and token_id in (token.id, token.parent):
+                gone.append(key)
+        self._delete(gone)
+        if found is None:
+            raise NotFoundError("there is no such token: see holdfast namespace token list", id=token_id)
+        return found
 
     def delete_expired(self) -> int:
         """Delete the tokens that have expired; return how many."""
         now_ms = self._now_ms()
-        gone = [key for key, token in self.iter_tokens() if max(token.expires_ms, token.most_ms) < now_ms]
-        for start in range(0, len(gone), _PAGE):
-            self._database.commit(Commit(deletes=gone[start : start + _PAGE]))
+        gone = [key for key, token in self.iter_tokens() if token.expires_ms < now_ms]
+        self._delete(gone)
         return len(gone)
+
+    def _delete(self, keys: Sequence[bytes]) -> None:
+        for start in range(0, len(keys), _PAGE):
+            self._database.commit(Commit(deletes=keys[start : start + _PAGE]))
+        for key in keys:
+            self._cache.pop(key, None)
 
     # --- delegation tokens --------------------------------------------------------------------------------------------
     def renew(self, secret: str, user: str) -> int:
         """Renew a delegation token; return until when it is valid, milliseconds since the epoch.
 
         Raises:
-            PermissionDeniedError: the user is not its renewer, or it is too old, or there is no such token.
+            RequestRefusedError: there is no such token, or it has expired.
+            PermissionDeniedError: the user is not its renewer.
         """
         key = token_key(_digest(secret))
         for _ in range(_TRIES):
-            record = self._database.get_many([key]).get(key)
-            token = None if record is None else Token.decode(record.value)
-            now_ms = self._now_ms()
-            if record is None or token is None or token.most_ms <= now_ms or user != token.renewer:
-                raise PermissionDeniedError("the token does not exist, or another user has to renew it", user=user)
-            renewed = replace(token, expires_ms=min(now_ms + DELEGATION_S * 1000, token.most_ms))
-            commit = Commit(reads={key: record.version}, puts={key: renewed.encode()})
+            token, version = self._read(key)
+            if user != token.renewer:
+                raise PermissionDeniedError("another user has to renew the token", user=user)
+            renewed = replace(token, expires_ms=min(self._now_ms() + DELEGATION_S * 1000, token.most_ms))
+            commit = Commit(reads={key: version}, puts={key: renewed.encode()})
             if isinstance(self._database.commit(commit), Committed):
                 self._cache.pop(key, None)
                 return renewed.expires_ms
@@ -205,12 +228,26 @@ class TokenStore:
         """Delete a delegation token.
 
         Raises:
-            PermissionDeniedError: the user is neither its owner nor its renewer, or there is no such token.
+            RequestRefusedError: there is no such token, or it has expired.
+            PermissionDeniedError: the user is neither its owner nor its renewer.
         """
         key = token_key(_digest(secret))
+        token, _ = self._read(key)
+        if user not in (token.user, token.renewer):
+            raise PermissionDeniedError("another user has to cancel the token", user=user)
+        self._delete([key])
+
+    def _read(self, key: bytes) -> tuple[Token, int]:
+        """Return a delegation token that is valid now, and the version of its record."""
         record = self._database.get_many([key]).get(key)
         token = None if record is None else Token.decode(record.value)
-        if record is None or token is None or user not in (token.user, token.renewer):
-            raise PermissionDeniedError("the token does not exist, or another user has to cancel it", user=user)
-        self._database.commit(Commit(deletes=[key]))
-        self._cache.pop(key, None)
+        if (
+            record is None
+            or token is None
+            or token.kind is not TokenKind.DELEGATION
+            or token.expires_ms <= self._now_ms()
+        ):
+            raise RequestRefusedError(
+                "the delegation token does not exist, or has expired: get another one", TOKEN_INVALID
+            )
+        return token, record.version

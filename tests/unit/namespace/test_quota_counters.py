@@ -9,9 +9,9 @@ from holdfast.namespace.errors import DirectoryFrozenError, NamesQuotaExceededEr
 from holdfast.namespace.inode import Inode, decode_inode
 from holdfast.namespace.keys import entry_name_in_key, id_in_key, kind_range
 from holdfast.namespace.paths import NsPath
-from holdfast.namespace.trees import TreeUsageCounter
+from holdfast.namespace.trees import Kept, TreeUsageCounter
 from holdfast.transactions.base import Commit
-from tests.namespace_world import HookedDatabase, World
+from tests.namespace_world import HookedDatabase, World, all_records
 
 
 def usage(world: World) -> dict[int, tuple[int, int]]:
@@ -257,3 +257,33 @@ def test_a_directory_takes_the_place_of_an_empty_one_in_a_full_quota(is_counted:
     with pytest.raises(NamesQuotaExceededError):
         namespace.rename("/y", "/q/empty", overwrite=True)
     assert namespace.exists("/y/z") and namespace.check().totals == {}
+
+
+@pytest.mark.parametrize("has_quota", [True, False])
+def test_a_quota_that_stays_is_the_one_that_another_client_has_just_set(has_quota: bool) -> None:
+    """Two clients set one quota each at the same time: both are there in the end."""
+    world = World()
+    other = _with_tree(world)
+    if has_quota:
+        other.set_quota("/d", names=50, space=50)
+    is_due = [True]
+
+    def set_the_other(call: str, _: object) -> None:
+        if call == "commit" and is_due:
+            is_due.clear()
+            other.set_quota("/d", names=Kept.AS_IT_IS, space=70)
+
+    world.client(database=HookedDatabase(world.database, set_the_other)).set_quota("/d", names=60, space=Kept.AS_IT_IS)
+    summary = other.content_summary("/d")
+    assert (summary.names_quota, summary.space_quota) == (60, 70)
+    assert [*usage(world).values()] == [(5, 8)]
+
+
+def test_quotas_that_both_stay_change_nothing() -> None:
+    world = World()
+    namespace = _with_tree(world)
+    namespace.set_quota("/d", names=50)
+    before = all_records(world.database)
+    for path in ("/d", "/d/old"):
+        namespace.set_quota(path, names=Kept.AS_IT_IS, space=Kept.AS_IT_IS)
+    assert all_records(world.database) == before

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
@@ -11,7 +11,14 @@ import click
 from holdfast.cli.arguments import parse_age, parse_byte_count, refuse_empty_value, refuse_password
 from holdfast.cli.command import CommandRun, Name, ResourceKind, command, option
 from holdfast.cli.failures import exit_code
-from holdfast.cli.output import ResultColumn, duration_text, size_text, time_text, to_documents
+from holdfast.cli.output import (
+    ResultColumn,
+    duration_text,
+    format_with_commas,
+    size_text,
+    time_text,
+    to_documents,
+)
 from holdfast.errors import HoldfastError, InvalidRequestError
 
 if TYPE_CHECKING:
@@ -167,6 +174,7 @@ _TEXTS: Mapping[str, Callable[[Any], str]] = {
     "block_size": size_text,
     "safety_age_s": duration_text,
     "leader": lambda leader: "none" if leader is None else f"{leader['holder']}, until {leader['until']}",
+    "servers": lambda servers: str(len(servers)),
 }
 """How a person sees the value of a field."""
 
@@ -180,12 +188,14 @@ def status(run: CommandRun, name: Name) -> None:
       holdfast namespace status prod --json
 
     Contacts the database and the object store. The exit code is 3 if one of them cannot be reached. At most 100,000
-    files that are being written, deleted trees and garbage blobs are counted.
+    files that are being written, deleted trees and garbage blobs are counted. Processes of servers are listed with what
+    the one that leads has removed; one that is silent for a minute has probably died.
     """
     from holdfast.cli.namespace.upkeep import count_pending_work
     from holdfast.namespace.maintenance import current_leader
     from holdfast.runtime import SystemClock
     from holdfast.transactions.registry import public_url, schema_version_of
+    from holdfast.webhdfs.servers import list_servers
 
     out = run.out
     with out.show_spinner("contacting the database"):
@@ -193,6 +203,8 @@ def status(run: CommandRun, name: Name) -> None:
         url = run.find_namespace_database_url(namespace.configuration.name)
         pending = count_pending_work(namespace, SystemClock())
         leader = current_leader(namespace.database, SystemClock())
+        servers = list_servers(namespace.database)
+    columns = _server_columns("" if leader is None else leader.holder, SystemClock().now_s())
     with out.show_spinner("contacting the object store"):
         problem = _find_store_problem(namespace)
     known = namespace.configuration
@@ -209,14 +221,35 @@ def status(run: CommandRun, name: Name) -> None:
         "data_reachable": problem is None,
         **pending,
         "leader": None if leader is None else {"holder": leader.holder, "until": time_text(leader.until_s)},
+        "servers": to_documents(columns, servers),
     }
     out.document(found)
     out.fields(found, _TEXTS)
+    if servers:
+        out.show(columns, servers)
     if pending["deleted_trees"] or pending["garbage_blobs_due"]:
         out.say(f"there is something to remove: run holdfast namespace gc {known.name}")
     if problem is not None:
         out.note(f"error: {problem}")
         raise click.exceptions.Exit(exit_code(problem))
+
+
+def _server_columns(leader: str, now_s: float) -> Sequence[ResultColumn]:
+    """Return what is shown of the processes of servers."""
+    return (
+        ResultColumn("host", "server", lambda server: server.host),
+        ResultColumn("port", "port", lambda server: server.port, str),
+        ResultColumn("pid", "pid", lambda server: server.pid, str),
+        ResultColumn("started", "started", lambda server: time_text(server.since_s)),
+        ResultColumn("silent_s", "silent", lambda server: round(max(now_s - server.at_s, 0.0), 1), duration_text),
+        ResultColumn("requests", "requests", lambda server: server.requests, format_with_commas),
+        ResultColumn("leads", "leads", lambda server: server.token == leader),
+        ResultColumn("duties", "has removed", lambda server: server.duties, _duties_text),
+    )
+
+
+def _duties_text(duties: Mapping[str, int] | None) -> str:
+    return ", ".join(f"{number:,} {kind}" for kind, number in (duties or {}).items() if number) or "-"
 
 
 def _find_store_problem(namespace: Namespace) -> HoldfastError | None:

@@ -170,8 +170,10 @@ def _run_maintenance(
     from holdfast.namespace.keys import kind_range
 
     if not election.try_to_lead():
-        out.line({"leads": False})
-        out.say("another process is at work: nothing was done")
+        server = _find_leading_server(election)
+        out.line({"leads": False, "server": server})
+        who = "another process" if server is None else f"the server {server}"
+        out.say(f"{who} is at work: nothing was done")
         return
     renew_at_s = election.clock.elapsed_s() + _RENEWAL_S
     swept: dict[str, int] = {}
@@ -204,6 +206,16 @@ def _run_maintenance(
     if waiting:
         age = duration_text(namespace.configuration.safety_age_s)
         out.say(f"kept for the safety age, {age}: {format_count(waiting, 'blob')}")
+
+
+def _find_leading_server(election: LeaderElection) -> str | None:
+    """Return the address of the server that leads, which does this work by itself; None if no server leads."""
+    from holdfast.namespace.maintenance import current_leader
+    from holdfast.webhdfs.servers import list_servers
+
+    leader = current_leader(election.database, election.clock)
+    servers = [] if leader is None else list_servers(election.database)
+    return next((one.address for one in servers if leader and one.token == leader.holder), None)
 
 
 def _describe_collection(done: CollectionResult) -> str:
