@@ -120,9 +120,13 @@ async def receive_upload(
 
 # --- downloads --------------------------------------------------------------------------------------------------------
 class OffsetError(InvalidRequestError):
-    """The file ends before the offset. Read from its length at most."""
+    """The file ends before the offset. Read from its length at most.
 
-    java_class = "java.io.IOException"
+    HDFS answers a plain `IOException`. The contract of Hadoop's streams asks for the end of the file, and Hadoop's client
+    raises the class that it is told.
+    """
+
+    java_class = "java.io.EOFException"
 
 
 def check_download(call: Call) -> None:
