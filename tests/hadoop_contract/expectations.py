@@ -1,0 +1,83 @@
+"""Say what each case is expected to come to, and tell all outcomes as the table in docs/reference/webhdfs.md.
+
+`expected.ini` has a section for each suite with cases that do not pass: ``case = outcome: reason``. A case stands there
+without its rows (what JUnit calls its invocations); an asterisk stands for all cases of the suite.
+"""
+
+from __future__ import annotations
+
+import configparser
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tests.hadoop_contract.suites import SUITES
+from tests.hadoop_contract.toolchain import FOLDER
+
+__all__ = ["Expectation", "baseline", "expectations", "reasons", "suite_rows"]
+
+BASELINE = FOLDER / "baseline.json"
+PASSED = "passed"
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What a case is expected to come to.
+
+    Attributes:
+        reason: in one sentence, unless it passes.
+    """
+
+    outcome: str = PASSED
+    reason: str = ""
+
+
+def baseline() -> Mapping[str, Mapping[str, str]]:
+    """Return what stock HDFS makes of each case of each suite: passed, failed, skipped, or now so, now so (unstable)."""
+    return json.loads(BASELINE.read_text(encoding="utf-8"))
+
+
+def reasons() -> Mapping[str, Mapping[str, Expectation]]:
+    """Return the lines of `expected.ini`."""
+    parser = configparser.RawConfigParser(delimiters=("=",), default_section="")
+    parser.optionxform = str  # cases keep their capitals
+    parser.read_string((FOLDER / "expected.ini").read_text(encoding="utf-8"))
+    return {suite: {case: _parse(text) for case, text in parser.items(suite)} for suite in parser.sections()}
+
+
+def _parse(text: str) -> Expectation:
+    outcome, _, reason = text.partition(": ")
+    assert outcome in ("failed", "skipped") and reason, f"a line is `case = outcome: reason`: {text}"
+    return Expectation(outcome, " ".join(reason.split()))
+
+
+def expectations(suite: str) -> Mapping[str, Expectation]:
+    """Return what is expected of all cases of a suite."""
+    lines = reasons().get(suite, {})
+    passes = Expectation()
+    return {case: lines.get(case.partition("[")[0], lines.get("*", passes)) for case in baseline()[suite]}
+
+
+def suite_rows() -> list[str]:
+    """Return the rows of the table of suites: cases, then passed, failed and skipped here and in stock HDFS."""
+    rows, sums = [], Counter[str]()
+    for suite in SUITES:
+        stock = Counter(baseline()[suite].values())
+        here = Counter(one.outcome for one in expectations(suite).values())
+        counts = {f"here {name}": number for name, number in here.items()} | {
+            f"stock {name}": number for name, number in stock.items()
+        }
+        rows.append(_row(suite, Counter(counts)))
+        sums.update(counts)
+    return [*rows, _row("all", sums)]
+
+
+def _row(name: str, counts: Counter[str]) -> str:
+    here = [counts[f"here {outcome}"] for outcome in ("passed", "failed", "skipped")]
+    stock = [counts[f"stock {outcome}"] for outcome in ("passed", "failed", "skipped", "unstable")]
+    assert sum(here) == sum(stock), name
+    shown = [str(number) for number in (sum(here), *here, *stock[:3])]
+    if stock[3]:
+        shown[4] += f" + {stock[3]} unstable"
+    return f"| {name} | " + " | ".join(shown) + " |"
