@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.hadoop_contract.expectations import BASELINE, baseline, expectations
-from tests.hadoop_contract.suites import SUITES, CaseResult, java_command, run_suite, stop
+from tests.hadoop_contract.expectations import BASELINE, SUITES, baseline, expectations
+from tests.hadoop_contract.suites import CaseResult, java_command, run_suite, stop
 from tests.hadoop_contract.toolchain import build_class_path, missing_tool
 from tests.patience import wait_until
 
@@ -26,7 +26,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("suites", nargs="*", help="some of: " + " ".join(SUITES))
     parser.add_argument("--reference", action="store_true", help="run against stock HDFS, and keep the outcomes")
     given = parser.parse_args(arguments)
-    if missing_tool() or given.url is None and not given.reference or not set(given.suites) <= set(SUITES):
+    if missing_tool() or (given.url is None and not given.reference) or not set(given.suites) <= set(SUITES):
         parser.error(missing_tool() or "give the URL of a server, or --reference, and names of suites: see --help")
     folder = Path(tempfile.mkdtemp(prefix="hadoop-contract-"))
     class_path = build_class_path(folder, with_reference=given.reference)
@@ -79,7 +79,7 @@ def _stock_hdfs(class_path: str, folder: Path) -> Iterator[str]:
 
 def _keep(results: dict[str, list[CaseResult]]) -> None:
     """Write the baseline; what came out otherwise before is unstable for good."""
-    before = baseline() if BASELINE.exists() else {}
+    before = baseline()
     kept = {
         suite: {
             one.case: one.outcome if before.get(suite, {}).get(one.case, one.outcome) == one.outcome else "unstable"

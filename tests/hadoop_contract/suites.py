@@ -12,24 +12,7 @@ from pathlib import Path
 
 from tests.hadoop_contract.toolchain import find_java
 
-__all__ = ["SUITES", "CaseResult", "java_command", "run_suite", "stop"]
-
-_CONTRACT = (
-    "Append BulkDelete Concat ContentSummary CopyFromLocal Create Delete Etag GetEnclosingRoot GetFileStatus "
-    "LeaseRecovery Mkdir MultipartUploader Open PathHandle Rename RootDirectory SafeMode Seek SetTimes "
-    "StreamIOStatistics Unbuffer VectoredRead WrappedIO"
-).split()
-_CLASSIC = (
-    "FSMainOperations FileContextMainOperations FileContextCreateMkdir FileContextPermission FileContextURI "
-    "FileContextUtil FileContextStatistics Trash"
-).split()
-
-SUITES = {
-    **{name: f"holdfast.contract.ContractSuites${name}" for name in _CONTRACT},
-    "FileSystemContract": "holdfast.contract.FileSystemContract",
-    **{name: f"holdfast.contract.ClassicSuites${name}" for name in _CLASSIC},
-}
-"""The Java class of each suite."""
+__all__ = ["CaseResult", "java_command", "run_suite", "stop"]
 
 _LIMIT_S = 900
 _GRACE_S = 10
@@ -66,7 +49,7 @@ def run_suite(suite: str, url: str, class_path: str, folder: Path) -> list[CaseR
     events = home / "events.jsonl"
     events.touch()
     properties = (f"-Dholdfast.contract.fs={url}", f"-Dtest.build.data={home}/data", f"-Dhadoop.tmp.dir={home}/tmp")
-    command = java_command(*properties, "-cp", class_path, "holdfast.contract.Runner", SUITES[suite], str(events))
+    command = java_command(*properties, "-cp", class_path, "holdfast.contract.Runner", suite, str(events))
     with (home / "log").open("wb") as log:
         process = subprocess.Popen(
             command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=home, start_new_session=True

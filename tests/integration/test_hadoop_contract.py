@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.hadoop_contract.expectations import baseline, expectations, reasons
-from tests.hadoop_contract.suites import SUITES, run_suite
+from tests.hadoop_contract.expectations import SUITES, baseline, expectations, reasons
+from tests.hadoop_contract.suites import run_suite
 from tests.hadoop_contract.toolchain import build_class_path, missing_tool
 from tests.integration.served_namespace import ServedNamespace, serve_namespace
 

@@ -57,7 +57,7 @@ class WebHdfsCalls:
 
     @classmethod
     def can_run(cls, step: Step) -> bool:
-        """Return whether WebHDFS has the call: its files are written in one go, and Java's paths and modes are normal."""
+        """Return whether WebHDFS has the call: it writes files in one go, and Java has normal paths and modes only."""
         is_normal = not any(part in argument for argument in step.arguments for part in ("//", "/./", "/.."))
         is_mode = step.operation != "chmod" or int(step.arguments[1], _OCTAL) <= 0o1777
         return hasattr(cls, "do_" + step.operation) and is_normal and is_mode

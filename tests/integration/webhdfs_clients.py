@@ -65,9 +65,10 @@ class HadoopClients:
         finally:
             stream.close()
 
-    def java_bytes(self, size: int) -> Any:
-        """Return an array for Java to write into."""
-        return self.jvm.java.java.nio.ByteBuffer.allocate(size)
+    def java_array(self, size: int) -> Any:
+        """Return an array of bytes into which Java reads."""
+        java = self.jvm.java.java.lang
+        return java.reflect.Array.newInstance(java.Byte.TYPE, size)
 
 
 @contextmanager

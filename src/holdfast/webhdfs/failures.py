@@ -20,6 +20,7 @@ _IO = "java.io.IOException"
 _ACCESS = "org.apache.hadoop.security.AccessControlException"
 _NOT_FOUND = "java.io.FileNotFoundException"
 _ARGUMENT = "java.lang.IllegalArgumentException"
+_BAD_ARGUMENT = "org.apache.hadoop.HadoopIllegalArgumentException"
 _UNSUPPORTED = "java.lang.UnsupportedOperationException"
 _RETRIABLE = "org.apache.hadoop.ipc.RetriableException"
 STANDBY = "org.apache.hadoop.ipc.StandbyException"
@@ -30,7 +31,7 @@ _CLASSES: tuple[tuple[type[HoldfastError], str], ...] = (
     (UnavailableError, STANDBY),
     (NotFoundError, _NOT_FOUND),
     (AccessDeniedError, _ACCESS),
-    (InvalidRequestError, _ARGUMENT),
+    (InvalidRequestError, _BAD_ARGUMENT),
     (UnsupportedError, _UNSUPPORTED),
 )
 """The exceptions of errors that do not name one themselves (`java_class`); all others are `IOException`."""
@@ -38,7 +39,7 @@ _CLASSES: tuple[tuple[type[HoldfastError], str], ...] = (
 _BAD_REQUEST = (
     _ARGUMENT,
     _UNSUPPORTED,
-    "org.apache.hadoop.HadoopIllegalArgumentException",
+    _BAD_ARGUMENT,
     "org.apache.hadoop.fs.InvalidPathException",
 )
 

@@ -122,8 +122,8 @@ async def receive_upload(
 class OffsetError(InvalidRequestError):
     """The file ends before the offset. Read from its length at most.
 
-    HDFS answers a plain `IOException`. The contract of Hadoop's streams asks for the end of the file, and Hadoop's client
-    raises the class that it is told.
+    HDFS names a plain `IOException`. The contract of Hadoop's streams asks for this one, and its client raises what it
+    is told.
     """
 
     java_class = "java.io.EOFException"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from holdfast.errors import InvalidRequestError
 from holdfast.namespace.directory_times import DirectoryTimes
-from holdfast.namespace.errors import PermissionDeniedError
+from holdfast.namespace.errors import PermissionDeniedError, XattrError
 from holdfast.namespace.inode import Inode, check_replication, check_times, is_integer_in_range
 from holdfast.namespace.keys import times_key
 from holdfast.namespace.operation import Changes, OperationContext, charge_quotas
@@ -189,7 +189,7 @@ class SetXattr(SinglePathOperation):
         xattrs = dict(inode.xattrs)
         if self.value is None:
             if xattrs.pop(name, None) is None:
-                raise InvalidRequestError("the inode has no such extended attribute: check the name", name=self.name)
+                raise XattrError("the inode has no such extended attribute: check the name", name=self.name)
         else:
             self._add_xattr(xattrs, name, self.value)
         return Changes(None, puts={chain.target_key: replace(inode, xattrs=xattrs)})
@@ -197,7 +197,7 @@ class SetXattr(SinglePathOperation):
     def _add_xattr(self, xattrs: dict[str, bytes], name: str, value: bytes) -> None:
         if not (self.replace if name in xattrs else self.create):
             word = "exists already" if name in xattrs else "does not exist"
-            raise InvalidRequestError(f"the extended attribute {word}: change the flags", name=self.name)
+            raise XattrError(f"the extended attribute {word}: change the flags", name=self.name)
         if not isinstance(value, bytes):
             raise InvalidRequestError("the value of an extended attribute is bytes: encode it", name=self.name)
         xattrs[name] = value

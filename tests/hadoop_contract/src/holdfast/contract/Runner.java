@@ -21,7 +21,7 @@ import org.junit.platform.launcher.core.LauncherFactory;
 /**
  * Runs one suite and writes a JSON line for each event, flushed at once, so that a run which has
  * to be killed tells what it had done: {"event": planned|started|done, "case", "outcome",
- * "message", "seconds"}. Arguments: the class, the file to write.
+ * "message", "seconds"}. Arguments: the suite, the file to write.
  */
 public final class Runner implements TestExecutionListener {
   private final ObjectMapper mapper = new ObjectMapper();
@@ -36,13 +36,24 @@ public final class Runner implements TestExecutionListener {
   public static void main(String[] args) throws Exception {
     try (PrintWriter out = new PrintWriter(args[1], "UTF-8")) {
       LauncherDiscoveryRequest request = LauncherDiscoveryRequestBuilder.request()
-          .selectors(DiscoverySelectors.selectClass(args[0]))
+          .selectors(DiscoverySelectors.selectClass(classOf(args[0])))
           .configurationParameter("junit.jupiter.execution.timeout.default",
               System.getProperty("holdfast.contract.case", "60 s"))
           .build();
       LauncherFactory.create().execute(request, new Runner(out));
     }
     System.exit(0); // threads that a suite left behind do not hold it up
+  }
+
+  private static Class<?> classOf(String suite) throws ClassNotFoundException {
+    for (Class<?> group : new Class<?>[] {ContractSuites.class, ClassicSuites.class}) {
+      for (Class<?> one : group.getDeclaredClasses()) {
+        if (one.getSimpleName().equals(suite)) {
+          return one;
+        }
+      }
+    }
+    return Class.forName("holdfast.contract." + suite);
   }
 
   @Override
