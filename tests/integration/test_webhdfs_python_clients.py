@@ -23,7 +23,6 @@ ODD_NAMES = ("é漢😀", "a b", "50%", "a+b", "k=v&w", "x;y", "[z]^~")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedNamespace]:
     with serve_namespace(tmp_path_factory.mktemp("served"), superuser=getpass.getuser()) as running:
         yield running
-        running.check()
 
 
 @pytest.fixture(scope="module")
