@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from tests.hadoop_contract.toolchain import FOLDER
 
-__all__ = ["SUITES", "Expectation", "baseline", "expectations", "reasons", "suite_rows"]
+__all__ = ["BASELINE", "SUITES", "Expectation", "baseline", "expectations", "failure_rows", "reasons", "suite_rows"]
 
 BASELINE = FOLDER / "baseline.json"
 PASSED = "passed"
@@ -84,3 +84,17 @@ def _row(name: str, counts: Counter[str]) -> str:
     if stock[3]:
         shown[4] += f" + {stock[3]} unstable"
     return f"| {name} | " + " | ".join(shown) + " |"
+
+
+def failure_rows() -> list[str]:
+    """Return the rows of the table of cases that do not pass: suite, cases, outcome here and in stock HDFS, reason."""
+    rows = []
+    for suite, lines in reasons().items():
+        for one in dict.fromkeys(lines.values()):
+            cases = [case for case, other in lines.items() if other == one]
+            stock = {
+                outcome for case, outcome in baseline()[suite].items() if {case.partition("[")[0], "*"} & set(cases)
+            }
+            named = ", ".join("all" if case == "*" else f"`{case}`" for case in cases)
+            rows.append(f"| {suite} | {named} | {one.outcome} | {', '.join(sorted(stock))} | {one.reason} |")
+    return rows

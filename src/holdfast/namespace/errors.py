@@ -15,7 +15,7 @@
     │   ├── DirectoryNotEmptyError(OSError)                delete recursively, or empty it first
     │   ├── RenameError(OSError)                           this rename is impossible: choose another target
     │   ├── ReplicationError                               the number is out of range: change it
-    │   ├── XattrError                                     the attribute exists, or not: change the flags, or the name
+    │   ├── XattrError                                     it exists, or not, or there are too many: see the message
     │   └── QuotaExceededError(OSError)                    free some space, or raise the quota
     │       ├── NamesQuotaExceededError                    the quota of names
     │       └── SpaceQuotaExceededError                    the quota of space
@@ -123,7 +123,7 @@ class ReplicationError(InvalidRequestError):
 
 
 class XattrError(InvalidRequestError):
-    """An extended attribute exists, or does not, though the caller says otherwise. Change the flags, or the name."""
+    """An extended attribute exists, or does not, against the caller's word, or is one too many. See the message."""
 
     java_class: ClassVar[str] = "java.io.IOException"
 

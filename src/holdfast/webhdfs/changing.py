@@ -8,10 +8,11 @@ Source: Hadoop's WebHDFS REST API; ``NamenodeWebHdfsMethods`` for what it does n
 
 from __future__ import annotations
 
+from holdfast.errors import InvalidRequestError
 from holdfast.namespace.inode import DIRECTORY_MODE
 from holdfast.webhdfs.calls import Answer, Call
 from holdfast.webhdfs.documents import decode_xattr_value, truth
-from holdfast.webhdfs.parameters import ParameterError, Parameters
+from holdfast.webhdfs.parameters import Parameters
 
 DONE = Answer()
 TRUE = Answer(document=truth(True))
@@ -68,7 +69,7 @@ def truncate(call: Call) -> Answer:
     """TRUNCATE: always done at once, so the answer is true."""
     length = call.parameters.number("newlength", None, least=0)
     if length is None:
-        raise ParameterError("truncate needs a length: give newlength")
+        raise InvalidRequestError("truncate needs a length: give newlength")
     call.namespace.truncate(call.path, length)
     return TRUE
 
@@ -83,7 +84,7 @@ def set_owner(call: Call) -> Answer:
     """SETOWNER: the owner, the group, or both."""
     owner, group = call.parameters.text("owner"), call.parameters.text("group")
     if not owner and not group:
-        raise ParameterError("Both owner and group are empty.")
+        raise InvalidRequestError("Both owner and group are empty.")
     call.namespace.set_owner(call.path, owner or None, group or None)
     return DONE
 

@@ -202,11 +202,12 @@ class SetXattr(SinglePathOperation):
             raise InvalidRequestError("the value of an extended attribute is bytes: encode it", name=self.name)
         xattrs[name] = value
         size = len(name.partition(".")[2].encode()) + len(value)
-        if len(xattrs) > _MAX_XATTRS or size > _MAX_XATTR_BYTES:
+        if size > _MAX_XATTR_BYTES:
             raise InvalidRequestError(
-                f"an inode has at most {_MAX_XATTRS} extended attributes of {_MAX_XATTR_BYTES} bytes: remove some",
-                name=self.name,
+                f"an extended attribute has at most {_MAX_XATTR_BYTES} bytes with its name: shorten it", name=self.name
             )
+        if len(xattrs) > _MAX_XATTRS:
+            raise XattrError(f"an inode has at most {_MAX_XATTRS} extended attributes: remove some", name=self.name)
 
 
 def _check_xattr_name(chain: ResolvedPath, name: str, context: OperationContext) -> str:
