@@ -301,12 +301,14 @@ class ServedNamespace:
         database: its URL; empty for SQLite.
         permissions: whether permissions are checked.
         inline_bytes: files up to this size live in the database.
+        superuser: its name.
     """
 
     directory: Path
     database: str = ""
     permissions: bool = False
     inline_bytes: int = 64 * 1024
+    superuser: str = "root"
     _servers: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -316,7 +318,7 @@ class ServedNamespace:
         configuration = Configuration(
             name=_NAME,
             data=self.data,
-            superuser="root",
+            superuser=self.superuser,
             permissions=self.permissions,
             inline_bytes=self.inline_bytes,
         )

@@ -1,7 +1,7 @@
-"""Run Hadoop's own S3A committers in a separate JVM that a test may kill.
+"""Run Hadoop's own classes in a separate JVM that a test may kill: its clients, and the S3A committers.
 
-The jars come from ``HOLDFAST_S3A_JARS`` (docs/how-to/read-with-s3a.md); the JVM is the one that PySpark starts, without
-Spark.
+The jars of the committers come from ``HOLDFAST_S3A_JARS`` (docs/how-to/read-with-s3a.md); the JVM is the one that
+PySpark starts, without Spark.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspark import SparkConf
 from pyspark.java_gateway import launch_gateway
@@ -20,7 +20,7 @@ from holdfast.stores.s3 import S3Options
 from tests.class_archive import java_options
 from tests.patience import PATIENCE_S
 
-__all__ = ["JARS", "HadoopJob", "HadoopJvm"]
+__all__ = ["JARS", "HadoopJob", "HadoopJvm", "Jvm"]
 
 
 def _jars(variable: str) -> list[str]:
@@ -41,30 +41,57 @@ JOB_ID = "20261122101112_0007"
 """Of every job here, as Hadoop counts them; the UUID tells them apart."""
 
 
-class HadoopJvm:
-    """A JVM with hadoop-aws; the end of the block kills it.
+J = TypeVar("J", bound="Jvm")
+
+
+class Jvm:
+    """The JVM that PySpark starts, without Spark; the end of the block kills it.
+
+    Args:
+        jars: they go before Spark's own.
+    """
+
+    def __init__(self, jars: Sequence[str] = ()) -> None:
+        conf = SparkConf(loadDefaults=False).setAll(
+            [("spark.driver.extraJavaOptions", java_options()), ("spark.driver.memory", "512m")]
+        )
+        if jars:
+            conf.set("spark.driver.extraClassPath", os.pathsep.join(jars))
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
+        self._gateway = launch_gateway(conf, quiet)
+        self.java = self._gateway.jvm
+        self.hadoop = self.java.org.apache.hadoop
+        self.fs = self.hadoop.fs
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self._gateway.proc.kill()
+        self._gateway.proc.wait(PATIENCE_S)
+        self._gateway.proc.stdin.close()
+
+    def __enter__(self: J) -> J:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._gateway.close()
+        self.kill()
+
+
+class HadoopJvm(Jvm):
+    """A JVM with hadoop-aws.
 
     Args:
         scratch: for what committers keep on their machine, and share.
-        jars: of which release; they go before Spark's own.
+        jars: of which release.
     """
 
     def __init__(self, s3: S3Options, scratch: Path, jars: Sequence[str] = JARS) -> None:
+        super().__init__(jars)
         self._s3 = s3
         self.shared = scratch / "shared"
         self._scratch = scratch
-        path = os.pathsep.join(jars)
-        conf = SparkConf(loadDefaults=False).setAll(
-            [
-                ("spark.driver.extraClassPath", path),
-                ("spark.driver.extraJavaOptions", java_options()),
-                ("spark.driver.memory", "512m"),
-            ]
-        )
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
-        self._gateway = launch_gateway(conf, quiet)
-        self.hadoop = self._gateway.jvm.org.apache.hadoop
-        self.fs = self.hadoop.fs
         self.mapreduce = self.hadoop.mapreduce
 
     def staged_task(self, uuid: str, task: int) -> Path:
@@ -91,21 +118,6 @@ class HadoopJvm:
         for name, value in {**known, **settings}.items():
             conf.set(name, value)
         return conf
-
-    def kill(self) -> None:
-        """SIGKILL."""
-        self._gateway.proc.kill()
-        self._gateway.proc.wait(PATIENCE_S)
-        self._gateway.proc.stdin.close()
-
-    def __enter__(self) -> HadoopJvm:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, raised: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._gateway.close()
-        self.kill()
 
 
 class HadoopJob:

@@ -14,6 +14,8 @@
     │   │   └── DirectoryInTheWayError                     a file should be written there: choose another path
     │   ├── DirectoryNotEmptyError(OSError)                delete recursively, or empty it first
     │   ├── RenameError(OSError)                           this rename is impossible: choose another target
+    │   ├── ReplicationError                               the number is out of range: change it
+    │   ├── XattrError                                     it exists, or not, or there are too many: see the message
     │   └── QuotaExceededError(OSError)                    free some space, or raise the quota
     │       ├── NamesQuotaExceededError                    the quota of names
     │       └── SpaceQuotaExceededError                    the quota of space
@@ -112,6 +114,18 @@ class RenameError(InvalidRequestError, OSError):
 
     java_class: ClassVar[str] = "java.io.IOException"
     errno = errno.EINVAL
+
+
+class ReplicationError(InvalidRequestError):
+    """A replication is out of range. Change it."""
+
+    java_class: ClassVar[str] = "java.io.IOException"
+
+
+class XattrError(InvalidRequestError):
+    """An extended attribute exists, or does not, against the caller's word, or is one too many. See the message."""
+
+    java_class: ClassVar[str] = "java.io.IOException"
 
 
 class QuotaExceededError(InvalidRequestError, OSError):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.errors import MALFORMED, CorruptDataError, InvalidRequestError, UnsupportedError
+from holdfast.namespace.errors import ReplicationError
 from holdfast.namespace.keys import is_id
 
 INODE_FORMAT = 1
@@ -136,10 +137,10 @@ def check_replication(replication: int) -> None:
     """Check that a replication is in HDFS's limits, 1 to 512.
 
     Raises:
-        InvalidRequestError: it is out of range.
+        ReplicationError: it is out of range.
     """
     if not is_integer_in_range(replication, 1, _MAX_REPLICATION):
-        raise InvalidRequestError(f"a replication is from 1 to {_MAX_REPLICATION}: change it", replication=replication)
+        raise ReplicationError(f"a replication is from 1 to {_MAX_REPLICATION}: change it", replication=replication)
 
 
 def check_times(mtime_ms: int | None, atime_ms: int | None = None) -> None:

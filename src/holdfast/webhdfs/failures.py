@@ -20,6 +20,7 @@ IO_ERROR = "java.io.IOException"
 ACCESS_DENIED = "org.apache.hadoop.security.AccessControlException"
 _NOT_FOUND = "java.io.FileNotFoundException"
 BAD_ARGUMENT = "java.lang.IllegalArgumentException"
+_HADOOP_ARGUMENT = "org.apache.hadoop.HadoopIllegalArgumentException"
 UNSUPPORTED = "java.lang.UnsupportedOperationException"
 _RETRIABLE = "org.apache.hadoop.ipc.RetriableException"
 STANDBY = "org.apache.hadoop.ipc.StandbyException"
@@ -32,7 +33,7 @@ _CLASSES: tuple[tuple[type[HoldfastError], str], ...] = (
     (UnavailableError, STANDBY),
     (NotFoundError, IO_ERROR),  # a bucket is missing, not a path
     (AccessDeniedError, IO_ERROR),  # the object store refuses the server, not the server a user
-    (InvalidRequestError, BAD_ARGUMENT),
+    (InvalidRequestError, _HADOOP_ARGUMENT),
     (UnsupportedError, UNSUPPORTED),
 )
 """The exceptions of errors that do not name one themselves (`java_class`); all others are `IOException`. Those of the
@@ -42,7 +43,7 @@ namespace name one, so these come from the object store or the database.
 _BAD_REQUEST = (
     BAD_ARGUMENT,
     UNSUPPORTED,
-    "org.apache.hadoop.HadoopIllegalArgumentException",
+    _HADOOP_ARGUMENT,
     "org.apache.hadoop.fs.InvalidPathException",
 )
 

@@ -218,8 +218,15 @@ def get_server_defaults(call: Call) -> Answer:
 
 
 def get_status(call: Call) -> Answer:
-    """GETSTATUS: an object store has no capacity, so what it has left is the largest number."""
-    return Answer(document={"FsStatus": {"capacity": _ALL, "remaining": _ALL, "used": 0}})
+    """GETSTATUS: what all files take, and no end of what is left, as an object store has no capacity.
+
+    All files are counted, unless the root has a quota: then there is a counter.
+    """
+    everything = call.namespace.as_user(call.namespace.configuration.superuser)
+    counters = everything.quota_usage("/")
+    has_quota = counters.names_quota is not None or counters.space_quota is not None
+    used = counters.space if has_quota else everything.content_summary("/").space
+    return Answer(document={"FsStatus": {"capacity": _ALL, "remaining": _ALL - used, "used": used}})
 
 
 def get_snapshottable_directories(call: Call) -> Answer:

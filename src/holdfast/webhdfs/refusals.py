@@ -8,10 +8,11 @@ from holdfast.webhdfs.calls import Answer, Call
 from holdfast.webhdfs.failures import UNSUPPORTED, RequestRefusedError
 
 
-def _refuse(message: str, java_class: str) -> Callable[[Call], Answer]:
+def _refuse(message: str, java_class: str, *, is_new: bool = False) -> Callable[[Call], Answer]:
     def refuse(call: Call) -> Answer:
-        """Refuse the operation, if the caller may see the path."""
-        call.namespace.status(call.path)
+        """Refuse the operation, if the caller may see the path, unless the path would be a new one."""
+        if not is_new:
+            call.namespace.status(call.path)
         raise RequestRefusedError(message.replace("{path}", call.path), java_class)
 
     return refuse
@@ -29,7 +30,7 @@ snapshots = _refuse("Directory is not a snapshottable directory: {path}", _PROTO
 snapshot_diff = _refuse(
     "The path {path} is neither snapshottable nor under a snapshot root!", _PROTOCOL + "SnapshotException"
 )
-symlinks = _refuse("Symlinks not supported", UNSUPPORTED)
+symlinks = _refuse("Symlinks not supported", UNSUPPORTED, is_new=True)
 link_target = _refuse("Path {path} is not a symbolic link", "java.io.IOException")
 set_storage_policy = _refuse(
     "Failed to set storage policy: the object store decides where data are.", "java.io.IOException"

@@ -30,6 +30,7 @@ PIECE_BYTES = 1024 * 1024
 _FIRST_PIECE = 64 * 1024
 _MOST_PIECE = 4 * 1024 * 1024
 _EOF = "java.io.EOFException"
+"""HDFS names a plain `IOException`. The contract of Hadoop's streams asks for this one."""
 
 Receive = Callable[[], Awaitable[Any]]
 RunInThread = Callable[[Callable[[], R]], Awaitable[R]]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from holdfast.errors import InvalidRequestError
 from holdfast.namespace.directory_times import DirectoryTimes
-from holdfast.namespace.errors import PermissionDeniedError
+from holdfast.namespace.errors import PermissionDeniedError, XattrError
 from holdfast.namespace.inode import Inode, check_replication, check_times, is_integer_in_range
 from holdfast.namespace.keys import times_key
 from holdfast.namespace.operation import Changes, OperationContext, charge_quotas
@@ -189,7 +189,7 @@ class SetXattr(SinglePathOperation):
         xattrs = dict(inode.xattrs)
         if self.value is None:
             if xattrs.pop(name, None) is None:
-                raise InvalidRequestError("the inode has no such extended attribute: check the name", name=self.name)
+                raise XattrError("the inode has no such extended attribute: check the name", name=self.name)
         else:
             self._add_xattr(xattrs, name, self.value)
         return Changes(None, puts={chain.target_key: replace(inode, xattrs=xattrs)})
@@ -197,16 +197,17 @@ class SetXattr(SinglePathOperation):
     def _add_xattr(self, xattrs: dict[str, bytes], name: str, value: bytes) -> None:
         if not (self.replace if name in xattrs else self.create):
             word = "exists already" if name in xattrs else "does not exist"
-            raise InvalidRequestError(f"the extended attribute {word}: change the flags", name=self.name)
+            raise XattrError(f"the extended attribute {word}: change the flags", name=self.name)
         if not isinstance(value, bytes):
             raise InvalidRequestError("the value of an extended attribute is bytes: encode it", name=self.name)
         xattrs[name] = value
         size = len(name.partition(".")[2].encode()) + len(value)
-        if len(xattrs) > _MAX_XATTRS or size > _MAX_XATTR_BYTES:
+        if size > _MAX_XATTR_BYTES:
             raise InvalidRequestError(
-                f"an inode has at most {_MAX_XATTRS} extended attributes of {_MAX_XATTR_BYTES} bytes: remove some",
-                name=self.name,
+                f"an extended attribute has at most {_MAX_XATTR_BYTES} bytes with its name: shorten it", name=self.name
             )
+        if len(xattrs) > _MAX_XATTRS:
+            raise XattrError(f"an inode has at most {_MAX_XATTRS} extended attributes: remove some", name=self.name)
 
 
 def _check_xattr_name(chain: ResolvedPath, name: str, context: OperationContext) -> str:

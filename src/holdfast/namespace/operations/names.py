@@ -33,7 +33,7 @@ from holdfast.namespace.operations.base import (
 )
 from holdfast.namespace.other_records import Lease, encode_trail, list_ancestor_directories
 from holdfast.namespace.paths import NsPath
-from holdfast.namespace.permissions import WRITE
+from holdfast.namespace.permissions import EXECUTE, READ, WRITE
 from holdfast.namespace.view import ResolvedPath, View
 
 
@@ -77,7 +77,7 @@ class Mkdirs(SinglePathOperation):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delete(SinglePathOperation):
     """Delete a file or a directory; the result is whether it existed. The root is never deleted, which is no error in
-    HDFS.
+    HDFS: it asks only for all permissions on a root with children.
 
     Reads the inodes on the path and, without `recursive`, that the target has no children; writes the target.
 
@@ -93,7 +93,7 @@ class Delete(SinglePathOperation):
     def extra_range(self, chains: Sequence[ResolvedPath]) -> tuple[bytes, bytes] | None:
         """Return the range of the directory's children, which must be empty if the deletion is not recursive."""
         target = chains[0].target
-        if self.recursive or target is None or not target.is_directory:
+        if (self.recursive and self.path.names) or target is None or not target.is_directory:
             return None
         return children_range(target.id)
 
@@ -108,11 +108,12 @@ class Delete(SinglePathOperation):
         (chain,) = view.chains
         check_reachable_and_not_frozen(chain, context)
         target = chain.target
+        has_children = view.has_records_in_extra_range
         if self.path.names:
             context.caller.check_removal(chain)
-        else:
-            context.caller.check_superuser("delete the root")
-        if target is not None and target.is_directory and not self.recursive and view.has_records_in_extra_range:
+        elif target is not None and has_children and not context.caller.has_permission(target, READ | WRITE | EXECUTE):
+            context.caller.raise_permission_denied(target, READ | WRITE | EXECUTE, str(self.path))
+        if target is not None and target.is_directory and not self.recursive and has_children:
             raise DirectoryNotEmptyError("the directory is not empty: delete it recursively", path=str(self.path))
         if target is None or not self.path.names:
             return Changes(False)
