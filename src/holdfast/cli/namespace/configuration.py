@@ -182,8 +182,8 @@ def status(run: CommandRun, name: Name) -> None:
     Contacts the database and the object store. The exit code is 3 if one of them cannot be reached. At most 100,000
     files that are being written, deleted trees and garbage blobs are counted.
     """
-    from holdfast.cli.namespace.upkeep import count_pending_work
     from holdfast.namespace.maintenance import current_leader
+    from holdfast.namespace.pending import count_pending_work
     from holdfast.runtime import SystemClock
     from holdfast.transactions.registry import public_url, schema_version_of
 
