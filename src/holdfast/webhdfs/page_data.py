@@ -18,10 +18,10 @@ from holdfast.webhdfs.duties import SILENT_S, ServerRecord, list_servers
 
 _MOST_OPEN_FILES = 100
 _MOST_COUNTED = 10_000
-_MOST_INODES = 200_000
-"""How many files and directories are measured for a picture; a database reads so many in a few seconds."""
+_MOST_INODES = 100_000
+_MOST_S = 3.0
+"""What a picture may cost: the process answers others meanwhile, but more slowly."""
 
-_MOST_S = 5.0
 _MOST_ENTRIES = 200
 """How many entries of a directory a picture shows; the others are one."""
 

@@ -20,8 +20,16 @@ export const make = (tag, attributes = {}, ...children) => fill(document.createE
 export const draw = (tag, attributes = {}, ...children) =>
   fill(document.createElementNS(SVG, tag), attributes, children);
 
-/** Put elements in place of all that an element has. */
-export const replace = (element, ...children) => element.replaceChildren(...children.filter((child) => child !== null));
+const keyOf = (element) => element.getAttribute("href") ?? element.textContent;
+
+/** Put elements in place of all that an element has; who has the focus on one of them keeps it. */
+export function replace(element, ...children) {
+  const active = element.contains(document.activeElement) ? keyOf(document.activeElement) : null;
+  element.replaceChildren(...children.filter((child) => child !== null));
+  if (active === null) return;
+  const same = [...element.querySelectorAll("a, button")].find((one) => keyOf(one) === active);
+  same?.focus({ preventScroll: true });
+}
 
 /** Show a text, or hide the element if it is empty. */
 export function say(element, text) {

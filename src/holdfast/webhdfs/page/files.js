@@ -36,6 +36,12 @@ export async function showFiles(path) {
   await load(true);
 }
 
+/** Go on where the eyes are after a step: at the top, with the focus on the path. */
+export function beginAtTop() {
+  scrollTo(0, 0);
+  find("crumbs").lastElementChild.focus({ preventScroll: true });
+}
+
 async function load(isNew) {
   running.abort();
   running = new AbortController();

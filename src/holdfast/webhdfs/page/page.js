@@ -3,7 +3,7 @@
 import { given, lookAs } from "./access.js";
 import { startDetails } from "./details.js";
 import { find, say } from "./elements.js";
-import { showFiles, startFiles } from "./files.js";
+import { beginAtTop, showFiles, startFiles } from "./files.js";
 import { pathIn } from "./paths.js";
 import { forget, loadServers, loadWork, startServers } from "./servers.js";
 import { startUsage } from "./usage.js";
@@ -94,6 +94,9 @@ startDetails();
 startUsage();
 startServers();
 startSignIn();
-addEventListener("hashchange", showView);
+addEventListener("hashchange", () => {
+  showView();
+  if (find("servers").hidden) beginAtTop();
+});
 showView();
 refreshForever();
