@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 
-import holdfast
 from holdfast.namespace.maintenance import current_leader
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.pending import OpenFile, count_pending_work, list_open_files
@@ -35,7 +34,6 @@ def describe_servers(call: Call) -> Mapping[str, object]:
     leader = current_leader(namespace.database, clock)
     return {
         "namespace": namespace.configuration.name,
-        "release": holdfast.__version__,
         "user": call.user,
         "isSuperuser": namespace.caller.is_superuser,
         "now": now_s,

@@ -49,7 +49,6 @@ async function refresh() {
     find("namespace").textContent = visible(found.namespace);
     document.title = `${visible(found.namespace)} – Holdfast`;
     find("who").textContent = `${visible(found.user)}${found.isSuperuser ? " (superuser)" : ""}`;
-    find("footer").textContent = `Holdfast ${found.release}, read-only`;
     if (!find("servers").hidden && Date.now() >= workDue) {
       workDue = Date.now() + WORK_MS;
       await loadWork();
