@@ -87,6 +87,8 @@ class Application:
     async def _answer(self, exchange: Exchange) -> None:
         path = exchange.raw_path
         if path != PREFIX.encode() and not path.startswith(f"{PREFIX}/".encode()):
+            if path.startswith(b"/page/"):
+                self._require_room(exchange)  # the others tell an operator what is the matter
             await exchange.answer(await self._run(functools.partial(self._answer_page, exchange)))
             return
         self._require_room(exchange)
@@ -187,7 +189,7 @@ class Application:
 
     def _note(self, exchange: Exchange) -> None:
         """Count and log a request."""
-        operation, age_s = exchange.operation or "-", exchange.age_s()
+        operation, age_s = exchange.operation or metrics.NO_OPERATION, exchange.age_s()
         metrics.note_request(operation, exchange.status, age_s)
         if exchange.received_bytes:
             metrics.BYTES.labels("received").inc(exchange.received_bytes)

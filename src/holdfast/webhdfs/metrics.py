@@ -21,6 +21,8 @@ LEADS = Gauge("holdfast_leads", "Whether this server does the background work.",
 COLLECTED = Counter("holdfast_collected_total", "What the background work has removed.", ["kind"])
 DUTY_FAILURES = Counter("holdfast_duty_failures_total", "Rounds of the background work that failed.", ["duty"])
 
+NO_OPERATION = "-"
+"""The operation of what is not WebHDFS, and of what names none."""
 
 _children: dict[tuple[str, int], tuple[Counter, Histogram]] = {}  # `labels` costs more than to count
 
@@ -40,8 +42,9 @@ def note_request(operation: str, status: int, seconds: float) -> None:
 
 
 def count_requests() -> int:
-    """Return how many requests this process has answered."""
-    return int(sum(one.value for family in REQUESTS.collect() for one in family.samples if one.name.endswith("_total")))
+    """Return how many requests of WebHDFS this process has answered."""
+    samples = (one for family in REQUESTS.collect() for one in family.samples if one.name.endswith("_total"))
+    return int(sum(one.value for one in samples if one.labels["operation"] != NO_OPERATION))
 
 
 def render_metrics(directory: str) -> bytes:

@@ -191,8 +191,8 @@ def status(run: CommandRun, name: Name) -> None:
     files that are being written, deleted trees and garbage blobs are counted. Processes of servers are listed with what
     the one that leads has removed; one that is silent for a minute has probably died.
     """
-    from holdfast.cli.namespace.upkeep import count_pending_work
     from holdfast.namespace.maintenance import current_leader
+    from holdfast.namespace.pending import count_pending_work
     from holdfast.runtime import SystemClock
     from holdfast.transactions.registry import public_url, schema_version_of
     from holdfast.webhdfs.servers import list_servers

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from holdfast.namespace.collector import CollectionResult
     from holdfast.namespace.fsck import Finding, RepairReport, Report
     from holdfast.namespace.maintenance import LeaderElection
-    from holdfast.runtime import Clock
-    from holdfast.transactions.base import Backend
 
 _MOST_SHOWN = 20
 """How many findings of a kind a person is shown; --json has more."""
@@ -168,6 +166,7 @@ def _run_maintenance(
             the next one.
     """
     from holdfast.namespace.keys import kind_range
+    from holdfast.namespace.pending import count_records
 
     if not election.try_to_lead():
         server = _find_leading_server(election)
@@ -202,7 +201,7 @@ def _run_maintenance(
             election.resign()
     out.line({"leads": True, **asdict(done)} | ({"swept": swept} if sweeps else {}))
     out.say(_describe_collection(done))
-    waiting = _count_records(namespace.database, *kind_range(b"g"))
+    waiting = count_records(namespace.database, *kind_range(b"g"))
     if waiting:
         age = duration_text(namespace.configuration.safety_age_s)
         out.say(f"kept for the safety age, {age}: {format_count(waiting, 'blob')}")
@@ -242,33 +241,3 @@ def sweep_namespace(namespace: Namespace, out: Output) -> dict[str, int]:
     if swept.uploads:
         out.say(f"gave up {format_count(swept.uploads, 'blob')} that dead writers had not finished")
     return asdict(swept)
-
-
-# --- what waits -------------------------------------------------------------------------------------------------------
-_PAGE = 1000
-_MOST = 100_000
-"""How many records of a kind are counted: a status must not take minutes."""
-
-
-def count_pending_work(namespace: Namespace, clock: Clock) -> dict[str, int]:
-    """Count a namespace's pending work: files being written, deleted trees, and garbage blobs, by kind."""
-    from holdfast.namespace.keys import garbage_key, kind_range
-
-    database, (start, end) = namespace.database, kind_range(b"g")
-    due = garbage_key(max(int((clock.now_s() - namespace.configuration.safety_age_s) * 1000), 0), "")
-    return {
-        "leases": _count_records(database, *kind_range(b"l")),
-        "deleted_trees": _count_records(database, *kind_range(b"r")),
-        "garbage_blobs": _count_records(database, start, end),
-        "garbage_blobs_due": _count_records(database, start, due),
-    }
-
-
-def _count_records(database: Backend, start: bytes, end: bytes) -> int:
-    number, more = 0, True
-    while more and number < _MOST:
-        page = database.scan(start, end, _PAGE)
-        number += len(page.records)
-        more = page.more
-        start = page.records[-1][0] + b"\0" if more else end
-    return number
