@@ -10,6 +10,7 @@ from holdfast.errors import (
     HoldfastError,
     InvalidRequestError,
     NotFoundError,
+    StorageFullError,
     TransactionConflictError,
     UnavailableError,
     UnsupportedError,
@@ -30,6 +31,7 @@ TOKEN_INVALID = "org.apache.hadoop.security.token.SecretManager$InvalidToken"
 _CLASSES: tuple[tuple[type[HoldfastError], str], ...] = (
     (DirectoryFrozenError, _RETRIABLE),
     (TransactionConflictError, _RETRIABLE),
+    (StorageFullError, IO_ERROR),  # other servers have no more space
     (UnavailableError, STANDBY),
     (NotFoundError, IO_ERROR),  # a bucket is missing, not a path
     (AccessDeniedError, IO_ERROR),  # the object store refuses the server, not the server a user

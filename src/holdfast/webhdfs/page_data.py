@@ -13,7 +13,7 @@ from holdfast.namespace.paths import NsPath
 from holdfast.namespace.pending import OpenFile, count_pending_work, list_open_files
 from holdfast.namespace.usage import EntryUsage, measure_entries
 from holdfast.webhdfs.calls import Call
-from holdfast.webhdfs.duties import SILENT_S, ServerRecord, list_servers
+from holdfast.webhdfs.servers import SILENT_S, ServerRecord, list_servers
 
 _MOST_OPEN_FILES = 100
 _MOST_COUNTED = 10_000

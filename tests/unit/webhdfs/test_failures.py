@@ -19,6 +19,7 @@ from holdfast.webhdfs.failures import (
 
 _ACCESS = "org.apache.hadoop.security.AccessControlException"
 _ARGUMENT = "java.lang.IllegalArgumentException"
+_BAD_ARGUMENT = "org.apache.hadoop.HadoopIllegalArgumentException"
 _IO = "java.io.IOException"
 _NOT_FOUND = "java.io.FileNotFoundException"
 _RETRIABLE = "org.apache.hadoop.ipc.RetriableException"
@@ -27,10 +28,10 @@ _UNSUPPORTED = "java.lang.UnsupportedOperationException"
 _EXPECTED = {
     # errors
     "HoldfastError": (403, _IO),
-    "InvalidRequestError": (400, _ARGUMENT),
+    "InvalidRequestError": (400, _BAD_ARGUMENT),
     "NotFoundError": (403, _IO),
     "AccessDeniedError": (403, _IO),
-    "InputChangedError": (400, _ARGUMENT),
+    "InputChangedError": (400, _BAD_ARGUMENT),
     "UnsupportedError": (400, _UNSUPPORTED),
     "ConflictError": (403, _IO),
     "PreconditionError": (403, _IO),
@@ -38,7 +39,7 @@ _EXPECTED = {
     "DeadlockError": (403, _IO),
     "TransactionConflictError": (403, _RETRIABLE),
     "UnavailableError": (403, STANDBY),
-    "StorageFullError": (403, STANDBY),
+    "StorageFullError": (403, _IO),
     "OutcomeUnknownError": (403, _IO),
     "FencedError": (403, _IO),
     "LogRemovedError": (403, _IO),
@@ -55,6 +56,8 @@ _EXPECTED = {
     "DirectoryInTheWayError": (403, "org.apache.hadoop.fs.FileAlreadyExistsException"),
     "DirectoryNotEmptyError": (403, "org.apache.hadoop.fs.PathIsNotEmptyDirectoryException"),
     "RenameError": (403, _IO),
+    "ReplicationError": (403, _IO),
+    "XattrError": (403, _IO),
     "QuotaExceededError": (403, "org.apache.hadoop.hdfs.protocol.QuotaExceededException"),
     "NamesQuotaExceededError": (403, "org.apache.hadoop.hdfs.protocol.NSQuotaExceededException"),
     "SpaceQuotaExceededError": (403, "org.apache.hadoop.hdfs.protocol.DSQuotaExceededException"),

@@ -26,7 +26,7 @@ class _Door:
         asked: the users whose groups were looked up on this machine.
     """
 
-    def __init__(self, *, believes_names: bool = True, users: UsersFile = UsersFile()) -> None:  # noqa: B008  # frozen
+    def __init__(self, *, believes_names: bool = True, users: UsersFile = UsersFile()) -> None:  # noqa: B008  # a frozen value
         self.clock = StillClock(1_800_000_000.0)
         ids = CountingIds()
         self.tokens = TokenStore(MemoryBackend(ids), Environment(clock=self.clock, ids=ids, runner=SerialRunner()))
