@@ -104,11 +104,15 @@ class ServerProcess:
         process: its first process.
     """
 
-    def __init__(self, command: Sequence[str], log: Path) -> None:
+    def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
         self.log = log
         with log.open("ab") as errors:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", *command], cwd=_ROOT, stdout=subprocess.PIPE, stderr=errors
+                [sys.executable, "-m", *command],
+                cwd=_ROOT,
+                env={**os.environ, **(environment or {})},
+                stdout=subprocess.PIPE,
+                stderr=errors,
             )
         try:
             self.address = self._read_address()
@@ -343,8 +347,9 @@ class ServedNamespace:
         self._servers += 1
         log = self.directory / f"server-{self._servers}.log"
         if limits is None:
-            ours = ("namespace", "serve", _NAME, "--database", self.database, "--port", "0", "--json")
-            return ServerProcess(["holdfast", *ours, "--workers", str(workers), *options], log)
+            ours = ("namespace", "serve", _NAME, "--port", "0", "--json", "--workers", str(workers))
+            place = {f"HOLDFAST_NAMESPACE_{_NAME.upper()}": self.database}  # its URL may have a password
+            return ServerProcess(["holdfast", *ours, *options], log, place)
         assert not options
         settings = {"database": self.database, "workers": workers, "access_log": "", "limits": asdict(limits)}
         return ServerProcess(["tests.webhdfs_server", json.dumps(settings)], log)

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.spark
 _PROVIDER = "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider"
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         return int(listener.getsockname()[1])
 
@@ -38,7 +38,7 @@ class Pair:
     def __init__(self, served: ServedNamespace, jvm: Jvm, survivor: ServerProcess) -> None:
         self.served = served
         self.jvm = jvm
-        self._port = _free_port()
+        self._port = free_port()
         self._conf = jvm.hadoop.conf.Configuration()
         for name, value in {
             "dfs.nameservices": "ns",
