@@ -69,7 +69,10 @@ function drawItem(item, place, number) {
 
 const drawText = (x, y, text, kind) => draw("text", { x, y, class: kind, "aria-hidden": "true" }, text);
 
+/** Leave out the middle of a long name: many names of a directory begin alike. */
 function shorten(text, most) {
   const letters = [...text];
-  return letters.length <= most ? text : `${letters.slice(0, most - 1).join("")}…`;
+  if (letters.length <= most) return text;
+  const tail = Math.floor((most - 1) / 2);
+  return `${letters.slice(0, most - 1 - tail).join("")}…${letters.slice(letters.length - tail).join("")}`;
 }
