@@ -119,7 +119,7 @@ class Duties:
     def _tell(self, leads: bool) -> None:
         record = ServerRecord(
             token=self._token,
-            host=self._settings.host,
+            host=self._settings.shown_host,
             port=self._settings.port,
             pid=os.getpid(),
             since_s=self._since_s,

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.stores.provider import StoreOptions
+
+_ALL_ADDRESSES = ("", "0.0.0.0", "::")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +76,11 @@ class ServerSettings:
     def does_believe_names(self) -> bool:
         """Whether ``user.name`` alone proves a user."""
         return is_loopback(self.host) if self.believes_names is None else self.believes_names
+
+    @property
+    def shown_host(self) -> str:
+        """The host that people are shown: the name of this machine if the server listens on all addresses."""
+        return os.uname().nodename if self.host in _ALL_ADDRESSES else self.host
 
 
 def is_loopback(host: str) -> bool:

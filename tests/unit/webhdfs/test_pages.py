@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
 
 from holdfast.webhdfs import metrics
 from holdfast.webhdfs.page_data import describe_usage
+from holdfast.webhdfs.settings import ServerSettings
 from holdfast.webhdfs.tokens import TokenStore
 from tests.patience import wait_until
 from tests.unit.webhdfs.page_server import PageServer, serve_page
@@ -91,6 +93,12 @@ def test_servers_and_their_leader_are_told(server: PageServer) -> None:
     assert found["leader"]["holder"] == one["id"]
     assert one["since"] <= one["at"] <= found["now"]
     assert server.ask("servers")["isSuperuser"]
+
+
+def test_a_server_on_all_addresses_is_shown_by_the_name_of_its_machine() -> None:
+    machine = os.uname().nodename
+    shown = {host: ServerSettings(url="", host=host).shown_host for host in ("0.0.0.0", "::", "10.0.0.1", "localhost")}
+    assert shown == {"0.0.0.0": machine, "::": machine, "10.0.0.1": "10.0.0.1", "localhost": "localhost"}
 
 
 def test_paths_of_open_files_are_for_their_owner_and_the_superuser(server: PageServer) -> None:

@@ -30,10 +30,10 @@ function sizeOf(entry) {
 
 /** Show a directory, or the file that has the path. */
 export async function showFiles(path) {
-  Object.assign(here, { path, starts: [""] });
+  here.path = path;
   find("filter").value = "";
   showCrumbs(path);
-  await load(true);
+  await load([""], true);
 }
 
 /** Go on where the eyes are after a step: at the top, with the focus on the path. */
@@ -42,16 +42,17 @@ export function beginAtTop() {
   find("crumbs").lastElementChild.focus({ preventScroll: true });
 }
 
-async function load(isNew) {
+/** Load a page: that after the last of the names with which pages started. */
+async function load(starts, isNew = false) {
   running.abort();
   running = new AbortController();
   const { signal } = running;
   const { path } = here;
-  if (isNew) Object.assign(here, { entries: [], more: false, usage: new Map(), isFile: false });
+  if (isNew) Object.assign(here, { entries: [], more: false, starts, usage: new Map(), isFile: false });
   find("listing").setAttribute("aria-busy", "true");
   try {
-    const page = await list(path, here.starts.at(-1), signal);
-    Object.assign(here, page, { isFile: page.entries.length === 1 && !page.entries[0].pathSuffix });
+    const page = await list(path, starts.at(-1), signal);
+    Object.assign(here, page, { starts, isFile: page.entries.length === 1 && !page.entries[0].pathSuffix });
     showEntries();
     fail(null);
     if (!isNew) return;
@@ -159,11 +160,7 @@ export function startFiles(onError) {
   for (const button of document.querySelectorAll("[data-sort]")) {
     button.addEventListener("click", () => sortBy(button.dataset.sort));
   }
-  const turn = (change) => () => {
-    change();
-    load(false);
-  };
-  find("next-page").addEventListener("click", turn(() => here.starts.push(here.entries.at(-1).pathSuffix)));
-  find("previous-page").addEventListener("click", turn(() => here.starts.pop()));
-  find("first-page").addEventListener("click", turn(() => here.starts.splice(1)));
+  find("next-page").addEventListener("click", () => load([...here.starts, here.entries.at(-1).pathSuffix]));
+  find("previous-page").addEventListener("click", () => load(here.starts.slice(0, -1)));
+  find("first-page").addEventListener("click", () => load([""]));
 }

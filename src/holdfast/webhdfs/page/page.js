@@ -54,6 +54,7 @@ async function refresh() {
       await loadWork();
     }
     note("servers", null);
+    if (problems.get("files")?.status === 0) showView(); // the server did not answer, and does again
   } catch (error) {
     note("servers", error);
   }

@@ -4,7 +4,7 @@ import { draw } from "./elements.js";
 import { visible } from "./words.js";
 
 const GAP = 2;
-const LETTER = 7.4;
+const PADDING = 8;
 const SHADES = 6;
 
 /** Return a rectangle for each weight; the weights are positive, and fall. */
@@ -58,18 +58,32 @@ function drawItem(item, place, number) {
     draw("title", {}, `${visible(item.name)}: ${item.words}`),
     draw("rect", { x: place.x, y: place.y, width: w, height: h, rx: Math.min(4, w / 2, h / 2) }),
   ];
-  const room = Math.floor((w - 14) / LETTER);
-  const texts = [];
-  if (room >= 3 && h >= 22) texts.push(drawText(8, 17, shorten(visible(item.name), room), "label"));
-  if (room >= item.words.length && h >= 40) texts.push(drawText(8, 33, item.words, "words"));
-  if (texts.length) parts.push(draw("svg", { x: place.x, y: place.y, width: w - 4, height: h }, ...texts)); // it clips
+  const room = w - 2 * PADDING;
+  const name = h >= 22 ? shorten(visible(item.name), room) : "";
+  const texts = name ? [drawText(17, name, "label")] : [];
+  if (name && h >= 40 && widthOf(item.words) <= room) texts.push(drawText(33, item.words, "words"));
+  if (texts.length) parts.push(draw("svg", { x: place.x, y: place.y, width: w, height: h }, ...texts)); // it clips
   const named = { class: `area ${kind}`, "aria-label": `${visible(item.name)}, ${item.words}` };
   return item.address ? draw("a", { href: item.address, ...named }, ...parts) : draw("g", { role: "img", ...named }, ...parts);
 }
 
-const drawText = (x, y, text, kind) => draw("text", { x, y, class: kind, "aria-hidden": "true" }, text);
+const drawText = (y, text, kind) => draw("text", { x: PADDING, y, class: kind, "aria-hidden": "true" }, text);
 
-function shorten(text, most) {
+const ruler = document.createElement("canvas").getContext("2d");
+
+function widthOf(text) {
+  ruler.font = `600 12px ${getComputedStyle(document.body).fontFamily}`;
+  return ruler.measureText(text).width;
+}
+
+/** Leave out the middle of a name that is too long: many names of a directory begin alike. */
+function shorten(text, room) {
+  if (widthOf(text) <= room) return text;
   const letters = [...text];
-  return letters.length <= most ? text : `${letters.slice(0, most - 1).join("")}…`;
+  for (let most = Math.min(letters.length - 1, Math.floor(room / 3)); most >= 2; most--) {
+    const tail = Math.floor(most / 2);
+    const shorter = `${letters.slice(0, most - tail).join("")}…${letters.slice(letters.length - tail).join("")}`;
+    if (widthOf(shorter) <= room) return shorter;
+  }
+  return "";
 }
