@@ -13,6 +13,7 @@ from urllib.parse import unquote_to_bytes
 from holdfast.errors import InvalidRequestError
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._~%-]+)(:[0-9]{1,5})?")
 _MODE = re.compile(r"[0-7]{1,4}")
 _MOST = 2**63
 
@@ -33,6 +34,16 @@ def decode_text(raw: bytes, what: str) -> str:
         return unquote_to_bytes(raw).decode()
     except UnicodeDecodeError as error:
         raise ParameterError(f"the {what} is not valid UTF-8: encode it") from error
+
+
+def check_host(host: str) -> None:
+    """Check how a client has named this server: addresses in answers contain it.
+
+    Raises:
+        ParameterError: it is no host with or without a port.
+    """
+    if not _HOST.fullmatch(host):
+        raise ParameterError("the header Host is not a host and a port: correct it", given=host[:100])
 
 
 @dataclass(frozen=True, slots=True)
