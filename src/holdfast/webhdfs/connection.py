@@ -27,7 +27,8 @@ from holdfast.webhdfs.joining import JoiningTransport
 from holdfast.webhdfs.upgrades import UpgradeIgnoringProtocol
 
 MOST_HEAD_BYTES = 64 * 1024
-"""The most bytes of a request line and its headers: two paths of 8,000 characters, percent-encoded."""
+"""The most bytes of a request line and its headers: as in HDFS, and
+two paths of 8,000 characters of ASCII, percent-encoded."""
 
 _MOST_HEADERS = 100
 

@@ -1,4 +1,4 @@
-"""Uploads that are cut, damaged or ambiguous: a file exists only if its body came to its end, with exactly its bytes."""
+"""Uploads that are cut, damaged or ambiguous: a file exists only if its body came to its end, with its bytes."""
 
 from __future__ import annotations
 
