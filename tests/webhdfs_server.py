@@ -280,19 +280,21 @@ def receive_until(connection: socket.socket, is_enough: Callable[[bytes], object
 
 
 def receive_reply(connection: socket.socket) -> Reply:
-    """Return the next answer on a connection; interim ones (100) are left out."""
-    received = b""
-    while True:
-        received += receive_until(connection, lambda piece: piece.endswith(b"\r\n\r\n")) if not received else b""
-        head, _, rest = received.partition(b"\r\n\r\n")
-        if not head.startswith(b"HTTP/1.1 100"):
-            break
-        received = rest
+    """Return the next answer on a connection, and leave what follows it; interim ones (100) are left out."""
+    head = b""
+    while not head.endswith(b"\r\n\r\n") or head.startswith(b"HTTP/1.1 100"):
+        head = b"" if head.endswith(b"\r\n\r\n") else head
+        piece = connection.recv(1)
+        assert piece, f"the connection has ended in the head of an answer: {head!r}"
+        head += piece
     size = re.search(rb"\r\ncontent-length: ([0-9]+)", head.lower())
-    assert size, f"the answer has no length: {received[:300]!r}"
-    if len(rest) < int(size[1]):
-        rest += receive_until(connection, lambda piece: len(rest) + len(piece) >= int(size[1]))
-    [reply] = read_replies(head + b"\r\n\r\n" + rest)
+    assert size, f"the answer has no length: {head!r}"
+    body = b""
+    while len(body) < int(size[1]):
+        piece = connection.recv(int(size[1]) - len(body))
+        assert piece, "the body of an answer is cut"
+        body += piece
+    [reply] = read_replies(head + body)
     return reply
 
 

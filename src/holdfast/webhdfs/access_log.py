@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -46,7 +47,8 @@ class AccessLog:
         destination = exchange.parameters.text("destination")
         if destination:
             line["destination"] = destination
-        os.write(self._descriptor, json.dumps(line, separators=(",", ":")).encode() + b"\n")
+        with contextlib.suppress(OSError):  # a full disk must not stop the server
+            os.write(self._descriptor, json.dumps(line, separators=(",", ":")).encode() + b"\n")
 
     def close(self) -> None:
         """Close the file."""

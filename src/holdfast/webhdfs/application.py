@@ -20,6 +20,7 @@ from holdfast.webhdfs.access_log import AccessLog
 from holdfast.webhdfs.batches import Batches
 from holdfast.webhdfs.calls import PREFIX, Answer
 from holdfast.webhdfs.carrying import Carrier
+from holdfast.webhdfs.connection import ClientTooSlowError
 from holdfast.webhdfs.exchange import Exchange, Receive, Send
 from holdfast.webhdfs.failures import (
     STANDBY,
@@ -38,6 +39,11 @@ R = TypeVar("R")
 _LOG = logging.getLogger("holdfast.webhdfs")
 _CREATED = Answer(status=201)
 _APPENDED = Answer()
+
+_CLEANING_S = 10.0
+"""How long a server that stops waits for files to be discarded, after it has cancelled their uploads."""
+
+_STEP_S = 0.05
 
 _TOGETHER = frozenset(("GETFILESTATUS", "GETFILELINKSTATUS"))
 """Operations of which those that come at one moment are carried out together: a third of all requests of Spark."""
@@ -72,9 +78,11 @@ class Application:
         self._in_flight += 1
         try:
             await self._answer(exchange)
-        except (RequestAbandonedError, UploadCutError) as error:
+        except (RequestAbandonedError, UploadCutError, ClientTooSlowError, asyncio.CancelledError) as error:
+            # Cancelled: the server stops, and has waited long enough.
             if isinstance(error, UploadCutError):
                 metrics.CUT_UPLOADS.inc()
+            exchange.connection.abort()
         except (HoldfastError, RequestRefusedError) as error:
             await self._answer_failure(exchange, error)
         except Exception as error:  # noqa: BLE001  # it is logged; the server goes on
@@ -135,16 +143,18 @@ class Application:
         await exchange.begin(200, {"content-length": str(length), "content-type": "application/octet-stream"})
         async for piece in iter_download(file, start, length, self._run):
             if exchange.is_gone:
-                return
+                raise RequestAbandonedError
             exchange.sent_bytes += len(piece)
-            body = {"type": "http.response.body", "body": piece, "more_body": exchange.sent_bytes < length}
-            await asyncio.wait_for(exchange.send(body), self._limits.answer_s)
+            await exchange.send_piece(piece, is_last=exchange.sent_bytes >= length)
         if not length:
-            await exchange.send({"type": "http.response.body", "body": b""})
+            await exchange.send_piece(b"", is_last=True)
 
     async def _receive_file(self, exchange: Exchange) -> None:
         async def receive() -> Any:
-            event = await asyncio.wait_for(exchange.receive(), self._limits.body_s)
+            try:
+                event = await asyncio.wait_for(exchange.receive(), self._limits.body_s)
+            except asyncio.TimeoutError:
+                raise ClientTooSlowError from None
             exchange.received_bytes += len(event.get("body", b""))
             return event
 
@@ -170,10 +180,7 @@ class Application:
     async def _answer_failure(self, exchange: Exchange, error: Exception) -> None:
         """Send an error, unless an answer has begun: then cut it, so that it is not taken for whole."""
         if exchange.status or exchange.is_gone:
-            exchange.connection.transport.abort()
-            return
-        if isinstance(error, asyncio.TimeoutError):
-            exchange.connection.transport.abort()
+            exchange.connection.abort()
             return
         if not isinstance(error, (HoldfastError, RequestRefusedError)):
             document = make_failure("java.lang.RuntimeException", "the server has failed: see its log")
@@ -197,9 +204,17 @@ class Application:
             metrics.BYTES.labels("sent").inc(exchange.sent_bytes)
         self._log.write(exchange)
 
-    def measure(self) -> None:
+    def measure(self, connections: int) -> None:
         """Set the gauges of what goes on at this moment."""
+        metrics.CONNECTIONS.set(connections)
         metrics.IN_FLIGHT.set(self._in_flight)
+
+    async def wait_until_idle(self) -> None:
+        """Wait for what cleans up after requests that were cancelled; not for long."""
+        for _ in range(int(_CLEANING_S / _STEP_S)):
+            if not self._in_flight:
+                return
+            await asyncio.sleep(_STEP_S)
 
     def close(self) -> None:
         """End the threads, after what they do."""

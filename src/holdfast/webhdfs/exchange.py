@@ -11,7 +11,7 @@ from holdfast.runtime import Clock
 from holdfast.webhdfs.calls import PREFIX, Answer
 from holdfast.webhdfs.connection import Connection
 from holdfast.webhdfs.deliveries import SentAnswer
-from holdfast.webhdfs.parameters import Parameters, decode_text
+from holdfast.webhdfs.parameters import Parameters, check_host, decode_text
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -98,8 +98,9 @@ class Exchange:
         """Parse parameters and path.
 
         Raises:
-            RequestRefusedError: they are not UTF-8.
+            RequestRefusedError: they are not UTF-8, or the client names the server in an impossible way.
         """
+        check_host(self.host)
         self.parameters = Parameters.parse(self.scope["query_string"])
         self.path = decode_text(self.raw_path[len(PREFIX) :], "path").rstrip("/") or "/"
 
@@ -114,10 +115,26 @@ class Exchange:
             self.delivery.is_without_effect = True
 
     async def begin(self, status: int, headers: Mapping[str, str]) -> None:
-        """Send status and headers."""
+        """Send status and headers.
+
+        Raises:
+            ClientTooSlowError: the client does not take its answers.
+        """
+        await self.connection.wait_for_room()
         self.status = status
+        if self.connection.close_after_refusal():
+            headers = {**headers, "connection": "close"}
         pairs = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
         await self.send({"type": "http.response.start", "status": status, "headers": pairs})
+
+    async def send_piece(self, piece: bytes, *, is_last: bool) -> None:
+        """Send a part of the body.
+
+        Raises:
+            ClientTooSlowError: the client does not take its answers.
+        """
+        await self.connection.wait_for_room()
+        await self.send({"type": "http.response.body", "body": piece, "more_body": not is_last})
 
     async def answer(self, answer: Answer) -> None:
         """Send a whole answer."""

@@ -13,6 +13,7 @@ from urllib.parse import unquote_to_bytes
 from holdfast.webhdfs.failures import RequestRefusedError
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._~%-]+)(:[0-9]{1,5})?")
 _MODE = re.compile(r"[0-7]{1,4}")
 _MOST = 2**63
 
@@ -27,6 +28,16 @@ def decode_text(raw: bytes, what: str) -> str:
         return unquote_to_bytes(raw).decode()
     except UnicodeDecodeError as error:
         raise RequestRefusedError(f"the {what} is not valid UTF-8: encode it") from error
+
+
+def check_host(host: str) -> None:
+    """Check how a client has named this server: addresses in answers contain it.
+
+    Raises:
+        RequestRefusedError: it is no host with or without a port.
+    """
+    if not _HOST.fullmatch(host):
+        raise RequestRefusedError("the header Host is not a host and a port: correct it")
 
 
 @dataclass(frozen=True, slots=True)

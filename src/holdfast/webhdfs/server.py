@@ -32,6 +32,9 @@ _LOG = logging.getLogger("holdfast.webhdfs")
 
 _PUBLISH_S = 0.2
 _DUTIES_S = 5.0
+_HEALTH_S = 60
+"""How long a process may be too busy to say that it lives."""
+
 _KEEP_ALIVE_S = 75
 """How long an idle connection stays. Java's closes its own after five seconds."""
 
@@ -53,6 +56,7 @@ class Service:
         from holdfast.webhdfs.tokens import TokenStore
 
         self.limits = settings.limits
+        self.connections = 0
         self._namespace = open_namespace(settings.url, database=settings.database, store_options=settings.store_options)
         database, environment = self._namespace.database, self._namespace.environment
         tokens = TokenStore(database, environment)
@@ -80,6 +84,7 @@ class Service:
         self._running.enter_context(repeat_in_thread(self._duties.run_round, _DUTIES_S))
         await send({"type": "lifespan.startup.complete"})
         await receive()
+        await self._application.wait_until_idle()
         publishing.cancel()
         await asyncio.get_running_loop().run_in_executor(None, self._end)
         await send({"type": "lifespan.shutdown.complete"})
@@ -88,7 +93,7 @@ class Service:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(_PUBLISH_S)
-            self._application.measure()
+            self._application.measure(self.connections)
             try:
                 await loop.run_in_executor(None, self._carrier.deliveries.publish)
             except HoldfastError as error:
@@ -146,6 +151,7 @@ def make_config(settings: ServerSettings) -> uvicorn.Config:
         log_config=None,
         log_level=logging.WARNING,
         workers=settings.workers,
+        timeout_worker_healthcheck=_HEALTH_S,
         backlog=2048,
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=math.ceil(settings.limits.grace_s),
