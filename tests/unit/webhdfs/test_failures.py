@@ -39,7 +39,7 @@ _EXPECTED = {
     "DeadlockError": (403, _IO),
     "TransactionConflictError": (403, _RETRIABLE),
     "UnavailableError": (403, STANDBY),
-    "StorageFullError": (403, STANDBY),
+    "StorageFullError": (403, _IO),  # other servers have no more space
     "OutcomeUnknownError": (403, _IO),
     "FencedError": (403, _IO),
     "LogRemovedError": (403, _IO),
