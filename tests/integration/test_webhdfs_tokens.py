@@ -34,9 +34,9 @@ class _Hadoop:
         conf = self.org.conf.Configuration()
         for name, value in settings.items():
             conf.set(name, value)
-        host = "127.0.0.1" if served.tls is None else "localhost"
-        uri = f"{'' if served.tls is None else 's'}webhdfs://{host}:{served.port}/"
-        return self.org.fs.FileSystem.newInstance(self.jvm.java.net.URI(uri), conf)
+        where = f"webhdfs://127.0.0.1:{served.port}/" if served.tls is None else f"swebhdfs://localhost:{served.port}/"
+        uri = self.jvm.java.net.URI(settings.get("fs.defaultFS", where))
+        return self.org.fs.FileSystem.newInstance(uri, conf)
 
     def path(self, text: str) -> Any:
         return self.org.fs.Path(text)
@@ -179,6 +179,27 @@ def test_a_token_of_a_file_proves_a_user_to_a_stock_client(hadoop: _Hadoop, stri
     _wait_until_refused(strict, secret)
     raised = _raised(client.listStatus, hadoop.path("/ann"))
     assert "SecretManager$InvalidToken: the token does not exist, or has expired" in raised
+    client.close()
+
+
+def test_a_token_is_for_the_name_by_which_a_client_finds_several_servers(hadoop: _Hadoop, strict: Served) -> None:
+    secret, _ = strict.tokens.issue("ann", 600)
+    (ours,) = tokens_for_servers(secret, ["webhdfs://lake"], "ann")
+    token = hadoop.token(ours.kind, ours.service, ours.identifier, ours.password)
+    hadoop.user.addToken(token.getService(), token)
+    settings = {
+        "fs.defaultFS": "webhdfs://lake/",
+        "dfs.nameservices": "lake",
+        "dfs.ha.namenodes.lake": "a,b",
+        "dfs.namenode.http-address.lake.a": f"127.0.0.1:{strict.port}",
+        "dfs.namenode.http-address.lake.b": f"127.0.0.1:{strict.port}",
+        "dfs.client.failover.proxy.provider.lake": (
+            "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider"
+        ),
+    }
+    client = hadoop.file_system(strict, settings)
+    assert client.mkdirs(hadoop.path("/ann/lake"))
+    assert strict.namespace.status("/ann/lake").owner == "ann"
     client.close()
 
 

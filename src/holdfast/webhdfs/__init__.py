@@ -8,8 +8,9 @@
 | `calls`, `parameters` | a request as operations see it |
 | `documents`, `failures` | what Hadoop's clients parse |
 | `deliveries` | which answers have reached their clients (`holdfast.namespace.receipts`) |
-| `identities`, `tokens` | who calls |
-| `duties` | the background work of the leader |
+| `identities`, `tokens`, `hadoop_tokens` | who calls |
+| `sites` | refuses what pages of other sites send |
+| `duties`, `servers` | the background work of the leader; which processes live |
 | `metrics` | counters for Prometheus |
 
 Source: Hadoop's WebHDFS REST API; Hadoop 3.5's client, whose rules the modules name.

@@ -83,7 +83,8 @@ def tokens_for_servers(secret: str, servers: Sequence[str], owner: str) -> list[
 
     Args:
         secret: of the token.
-        servers: each ``host:port``, perhaps after ``webhdfs://`` or ``swebhdfs://``.
+        servers: each ``host:port``, perhaps after ``webhdfs://`` or ``swebhdfs://``; or, without a port, the name under
+            which clients are configured to find several servers, such as ``webhdfs://lake``.
         owner: the user whom the token proves.
 
     Raises:
@@ -94,16 +95,24 @@ def tokens_for_servers(secret: str, servers: Sequence[str], owner: str) -> list[
 
 
 def _service_of(server: str) -> tuple[str, str]:
-    """Return the kind of the tokens of a server, and how clients call it: by its first address and its port."""
+    """Return the kind of the tokens of a server, and what clients call it: by its first address and its port, or by the
+    name that stands for several servers.
+    """
     parts = urlsplit(server if "://" in server else f"webhdfs://{server}")
     kind = {"webhdfs": KIND, "swebhdfs": f"S{KIND}"}.get(parts.scheme)
     try:
-        if kind is None or parts.port is None or parts.path not in ("", "/"):
+        if kind is None or parts.path not in ("", "/") or not parts.hostname:
             raise ValueError("another form")
+        if parts.port is None and "://" in server:
+            return kind, f"ha-{parts.scheme}:{parts.netloc}"
+        if parts.port is None:
+            raise ValueError("no port")
         address = socket.getaddrinfo(parts.hostname, parts.port, type=socket.SOCK_STREAM)[0][4][0]
     except (ValueError, OSError) as error:
         raise InvalidRequestError(
-            "a server is HOST:PORT or swebhdfs://HOST:PORT, and its host has an address: change it", server=server
+            "a server is HOST:PORT or swebhdfs://HOST:PORT, and its host has an address; several servers with one name "
+            "are webhdfs://NAME: change it",
+            server=server,
         ) from error
     number = ipaddress.ip_address(address)
     text = str(number) if number.version == 4 else ":".join(f"{int(one, 16):x}" for one in number.exploded.split(":"))

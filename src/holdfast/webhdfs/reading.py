@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 
 from holdfast.errors import HoldfastError
-from holdfast.namespace.errors import PathNotFoundError
+from holdfast.namespace.errors import PathNotFoundError, PermissionDeniedError
 from holdfast.namespace.listing import PAGE_SIZE, FileStatus, find_statuses
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import EXECUTE, READ, WRITE
@@ -104,11 +105,14 @@ def get_trash_root(call: Call) -> Answer:
 
 
 def get_trash_roots(call: Call) -> Answer:
-    """GETTRASHROOTS: that of the caller, or for all users those in /user."""
+    """GETTRASHROOTS: that of the caller, or for all users those in /user into whose homes the caller may look."""
     homes = [call.namespace.caller.home]
     if call.parameters.truth("allusers", False) and call.namespace.find("/user") is not None:
         homes = [entry.path for entry in call.namespace.list("/user") if entry.is_directory]
-    found = (call.namespace.find(f"{home}/.Trash") for home in homes)
+    found = []
+    for home in homes:
+        with suppress(PermissionDeniedError):
+            found.append(call.namespace.find(f"{home}/.Trash"))
     return Answer(document={"Paths": [documents.plain_status(one) for one in found if one is not None]})
 
 

@@ -80,7 +80,7 @@ def test_the_renewer_renews_and_who_may_cancels(served: Served) -> None:
 
 
 def test_a_delegation_token_gets_no_other_one(served: Served) -> None:
-    """Else a job could go on forever."""
+    """Else no job would ever lose its rights."""
     token = _get(served, "user.name=ann")
     reply = served.ask("GET", "/", f"op=GETDELEGATIONTOKEN&delegation={token.encode()}")
     assert (reply.status, reply.exception) == (400, "java.lang.IllegalArgumentException")

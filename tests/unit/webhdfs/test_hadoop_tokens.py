@@ -68,6 +68,8 @@ def test_the_password_is_not_shown() -> None:
         ("127.0.0.1:9870", KIND, "127.0.0.1:9870"),
         ("webhdfs://127.0.0.1:1/", KIND, "127.0.0.1:1"),
         ("swebhdfs://127.0.0.1:9871", f"S{KIND}", "127.0.0.1:9871"),
+        ("webhdfs://lake", KIND, "ha-webhdfs:lake"),
+        ("swebhdfs://lake/", f"S{KIND}", "ha-swebhdfs:lake"),
         ("[::1]:9870", KIND, "0:0:0:0:0:0:0:1:9870"),
         ("[fd00::ab:0]:9870", KIND, "fd00:0:0:0:0:0:ab:0:9870"),
     ],
@@ -77,7 +79,9 @@ def test_a_server_is_named_as_hadoop_names_it(server: str, kind: str, service: s
     assert (token.password, token.kind, token.service) == (b"secret", kind, service)
 
 
-@pytest.mark.parametrize("server", ["", "9870", "127.0.0.1", "hdfs://127.0.0.1:8020", "127.0.0.1:x", "127.0.0.1:1/d"])
+@pytest.mark.parametrize(
+    "server", ["", "9870", "127.0.0.1", "hdfs://127.0.0.1:8020", "127.0.0.1:x", "webhdfs://lake/d", "webhdfs://"]
+)
 def test_what_is_no_server_is_refused(server: str) -> None:
     with pytest.raises(InvalidRequestError, match="a server is HOST:PORT"):
         tokens_for_servers("secret", [server], "ann")

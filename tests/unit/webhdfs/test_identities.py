@@ -26,13 +26,13 @@ class _Door:
         asked: the users whose groups were looked up on this machine.
     """
 
-    def __init__(self, *, believes_names: bool = True, users: UsersFile = UsersFile()) -> None:  # noqa: B008  # a frozen value
+    def __init__(self, *, believes_names: bool = True, users: UsersFile | None = None) -> None:
         self.clock = StillClock(1_800_000_000.0)
         ids = CountingIds()
         self.tokens = TokenStore(MemoryBackend(ids), Environment(clock=self.clock, ids=ids, runner=SerialRunner()))
         self.asked: list[str] = []
         self._identities = Identities(
-            self.tokens, users, self.clock, believes_names=believes_names, machine_groups=self._look_up
+            self.tokens, users or UsersFile(), self.clock, believes_names=believes_names, machine_groups=self._look_up
         )
 
     def _look_up(self, user: str) -> Sequence[str]:

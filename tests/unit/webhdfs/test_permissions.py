@@ -6,7 +6,11 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
+from holdfast.namespace.errors import PermissionDeniedError
+from holdfast.webhdfs.calls import Answer, Call
 from holdfast.webhdfs.operations import OPERATIONS, TRANSFERS
+from holdfast.webhdfs.parameters import Parameters
+from holdfast.webhdfs.reading import get_file_statuses
 from tests.namespace_world import all_records
 from tests.unit.webhdfs.served import Served, serve_fresh
 
@@ -97,6 +101,27 @@ def test_nobody_learns_or_changes_what_is_in_a_directory_that_others_may_not_ent
     assert _tree(served) == before
 
 
+def test_requests_that_are_answered_together_have_the_rights_of_their_own_users(served: Served) -> None:
+    """One snapshot of the database answers them, and no caller gets the answer to another one."""
+
+    def call(user: str, path: str) -> Call:
+        return Call(
+            method="GET",
+            operation="GETFILESTATUS",
+            path=path,
+            parameters=Parameters({}),
+            namespace=served.namespace.as_user(user),
+            host="",
+            port=0,
+            tokens=served.tokens,
+        )
+
+    users = ["bob", "ann", "root", "bob", "dr.who", "ann"]
+    found = get_file_statuses([call(user, "/private/f") for user in users])
+    assert [isinstance(answer, Answer) for answer in found] == [user in ("ann", "root") for user in users]
+    assert {type(answer) for answer in found} == {Answer, PermissionDeniedError}
+
+
 @pytest.mark.parametrize(("method", "name"), [one for one in _ALL if one[1] in _OF_NO_PATH])
 def test_operations_of_no_path_say_nothing_of_the_tree(served: Served, method: str, name: str) -> None:
     before = _tree(served)
@@ -178,3 +203,18 @@ def test_who_lacks_one_right_is_refused(served: Served, method: str, path: str, 
     else:
         assert (reply.status, reply.exception) == (403, _DENIED), reply
     assert _tree(served) == before
+
+
+def test_the_trash_of_others_is_not_listed_and_hides_nobodys(served: Served) -> None:
+    namespace = served.namespace
+    for user in ("ann", "bob", "hue"):
+        namespace.mkdirs(f"/user/{user}/.Trash")
+        namespace.set_owner(f"/user/{user}", user, user)
+        namespace.set_permission(f"/user/{user}", 0o700)
+    found = {}
+    for user in ("bob", "root"):
+        reply = served.ask("GET", "/", f"op=GETTRASHROOTS&allusers=true&user.name={user}")
+        assert reply.status == 200, reply
+        found[user] = [one["path"] for one in reply.document["Paths"]]
+    assert found["bob"] == ["/user/bob/.Trash"]
+    assert found["root"] == [f"/user/{user}/.Trash" for user in ("ann", "bob", "hue")]

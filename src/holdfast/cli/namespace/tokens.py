@@ -70,7 +70,8 @@ def issue(
     The token is printed once, and kept nowhere: the database has only a digest of it. Clients send it in the header
     Authorization: Bearer. Files are new, and only you may read them. --hadoop-file writes a file in which Hadoop and
     Spark find the token for webhdfs://HOST:PORT; with --server alone, what is printed is the value of HADOOP_TOKEN for
-    them. For servers with TLS, write swebhdfs://HOST:PORT.
+    them. For servers with TLS, write swebhdfs://HOST:PORT. If clients find several servers by one name, write
+    webhdfs://NAME.
     """
     from holdfast.webhdfs.hadoop_tokens import make_token_file, tokens_for_servers
 
