@@ -34,7 +34,7 @@ def class_path(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("suite", SUITES)
-def test_suite(suite: str, served: ServedNamespace, class_path: str, tmp_path: Path) -> None:
+def test_suite(suite: str, class_path: str, served: ServedNamespace, tmp_path: Path) -> None:
     expected = expectations(suite)
     results = run_suite(suite, served.url, class_path, tmp_path)
     assert sorted(one.case for one in results) == sorted(expected)

@@ -33,6 +33,9 @@ from holdfast.webhdfs.tokens import TokenStore
 
 _LOG = logging.getLogger("holdfast.webhdfs")
 
+_RENEW_S = 5.0
+"""How often a collection renews the leadership, which lasts longer."""
+
 _CHECKPOINT = "%y%m%d%H%M%S"
 """How Hadoop names what was in the trash at a time."""
 
@@ -78,6 +81,7 @@ class Duties:
         self._election = LeaderElection(namespace.database, self._clock, token)
         self._done: dict[str, int] = {}
         self._due_s: dict[str, float] = {}
+        self._is_stopping = False
 
     def run_round(self) -> None:
         """Tell that this process lives; if it leads, do what there is to do. Never raises."""
@@ -100,7 +104,7 @@ class Duties:
 
     def _do(self, name: str, every_s: float, duty: Callable[[], object]) -> None:
         now_s = self._clock.elapsed_s()
-        if now_s < self._due_s.get(name, 0.0):
+        if self._is_stopping or now_s < self._due_s.get(name, 0.0):
             return
         self._due_s[name] = now_s + every_s
         try:
@@ -110,6 +114,10 @@ class Duties:
         except HoldfastError as error:
             metrics.DUTY_FAILURES.labels(name).inc()
             _LOG.warning("a part of the background work failed, %s: %s", name, error)
+
+    def stop(self) -> None:
+        """Let a round in progress end after its present step: a collection may take hours. Safe from another thread."""
+        self._is_stopping = True
 
     def end(self) -> None:
         """Let another server lead at once, and remove what this one has told."""
@@ -131,7 +139,17 @@ class Duties:
 
     # --- duties -------------------------------------------------------------------------------------------------------
     def _collect(self) -> None:
-        done = self._namespace.collect(after_step=lambda result: self._election.try_to_lead())
+        renewed_s = self._clock.elapsed_s()
+
+        def may_go_on(done: CollectionResult) -> bool:
+            nonlocal renewed_s
+            now_s = self._clock.elapsed_s()
+            if self._is_stopping or now_s - renewed_s < _RENEW_S:
+                return not self._is_stopping
+            renewed_s = now_s
+            return self._election.try_to_lead()
+
+        done = self._namespace.collect(after_step=may_go_on)
         self._count(done)
 
     def _count(self, done: CollectionResult) -> None:

@@ -101,6 +101,7 @@ class Service:
 
     def _end(self) -> None:
         """End threads, leadership, and connections to the database."""
+        self._duties.stop()
         self._running.close()
         for end in (self._carrier.deliveries.publish, self._duties.end, self._namespace.close):
             with contextlib.suppress(HoldfastError):
