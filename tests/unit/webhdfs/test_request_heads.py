@@ -14,7 +14,14 @@ _ARGUMENT = "java.lang.IllegalArgumentException"
 
 
 def _request(target: bytes, *headers: bytes, method: bytes = b"GET") -> bytes:
-    return method + b" " + target + b" HTTP/1.1\r\nHost: h\r\n" + b"".join(one + b"\r\n" for one in headers) + b"\r\n"
+    return (
+        method
+        + b" "
+        + target
+        + b" HTTP/1.1\r\nHost: localhost\r\n"
+        + b"".join(one + b"\r\n" for one in headers)
+        + b"\r\n"
+    )
 
 
 _CLOSE = b"Connection: close"
@@ -154,7 +161,7 @@ def test_other_methods_are_refused(server: ServerProcess, method: bytes) -> None
 )
 def test_what_is_no_request_line_is_refused(server: ServerProcess, line: bytes) -> None:
     """Once, and then the connection ends."""
-    [reply] = _ask(server, line + b"\r\nHost: h\r\n\r\n")
+    [reply] = _ask(server, line + b"\r\nHost: localhost\r\n\r\n")
     assert (reply.status, reply.headers["connection"]) == (400, "close")
     assert reply.java_class in (_ARGUMENT, "java.lang.UnsupportedOperationException")
 
@@ -162,7 +169,7 @@ def test_what_is_no_request_line_is_refused(server: ServerProcess, line: bytes) 
 @pytest.mark.parametrize("version", [b"", b" HTTP/0.9", b" HTTP/2.0"])
 def test_other_versions_get_one_answer(server: ServerProcess, version: bytes) -> None:
     """The connection ends: it is not clear what follows."""
-    [reply] = _ask(server, b"GET /nothing" + version + b"\r\nHost: h\r\n\r\n")
+    [reply] = _ask(server, b"GET /nothing" + version + b"\r\nHost: localhost\r\n\r\n")
     assert (reply.status, reply.headers["connection"]) == (404, "close")
 
 

@@ -52,12 +52,12 @@ def hurried(running: ServerProcess) -> Iterator[ServerProcess]:
     running.wait_until_idle()
 
 
-_STATUS = b"GET /webhdfs/v1/?op=GETFILESTATUS&user.name=root HTTP/1.1\r\nHost: h\r\n\r\n"
+_STATUS = b"GET /webhdfs/v1/?op=GETFILESTATUS&user.name=root HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 def _upload_head(server: ServerProcess, path: str) -> bytes:
     target = relative(server.call("PUT", "CREATE", path, overwrite="true").headers["location"])
-    return f"PUT {target} HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+    return f"PUT {target} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
 
 
 # --- slow senders -----------------------------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ def test_uploads_beyond_the_limit_wait(hurried: ServerProcess) -> None:
 # --- slow readers -----------------------------------------------------------------------------------------------------
 def _open_large(server: ServerProcess) -> bytes:
     target = relative(server.call("GET", "OPEN", "/large").headers["location"])
-    return f"GET {target} HTTP/1.1\r\nHost: h\r\n\r\n".encode()
+    return f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
 
 
 def test_clients_that_read_nothing_are_cut_and_cost_little(hurried: ServerProcess) -> None:

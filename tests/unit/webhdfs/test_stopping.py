@@ -12,7 +12,7 @@ from holdfast.webhdfs.settings import Limits
 from tests.patience import PATIENCE_S, wait_until
 from tests.webhdfs_server import ServedNamespace, ServerProcess, receive_all, receive_reply, relative
 
-_STATUS = b"GET /webhdfs/v1/?op=GETFILESTATUS&user.name=root HTTP/1.1\r\nHost: h\r\n\r\n"
+_STATUS = b"GET /webhdfs/v1/?op=GETFILESTATUS&user.name=root HTTP/1.1\r\nHost: localhost\r\n\r\n"
 _STANDBY = "org.apache.hadoop.ipc.StandbyException"
 
 
@@ -25,7 +25,7 @@ def namespace(tmp_path: Path) -> ServedNamespace:
 def _head(server: ServerProcess, path: str, operation: str = "CREATE") -> bytes:
     method = "POST" if operation == "APPEND" else "PUT"
     target = relative(server.call(method, operation, path).headers["location"])
-    return f"{method} {target} HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+    return f"{method} {target} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
 
 
 def _refuses(server: ServerProcess) -> bool:
