@@ -23,11 +23,11 @@ class JoiningTransport:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """Write bytes, or hold them back."""
-        if self._held is None:
-            self._transport.write(data)
-        else:
+        """Write bytes, or hold them back; do nothing on a connection that ends: uvloop's transport would raise."""
+        if self._held is not None:
             self._held.append(data)
+        elif not self._transport.is_closing():
+            self._transport.write(data)
 
     def close(self) -> None:
         """Close the connection after everything was written."""
@@ -44,4 +44,4 @@ class JoiningTransport:
         """Write what was held back."""
         held, self._held = self._held, None
         if held:
-            self._transport.write(b"".join(held))
+            self.write(b"".join(held))

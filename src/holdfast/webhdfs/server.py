@@ -11,6 +11,7 @@ import contextlib
 import logging
 import math
 import os
+import signal
 import socket
 import ssl
 import tempfile
@@ -41,9 +42,13 @@ _KEEP_ALIVE_S = 75
 
 # --- a process --------------------------------------------------------------------------------------------------------
 class Service:
-    """One process of a server: an application of ASGI that begins and ends with the process."""
+    """One process of a server: an application of ASGI that begins and ends with the process.
 
-    def __init__(self, settings: ServerSettings) -> None:
+    Args:
+        parent: the process that starts others in place of those that die; 0 for none.
+    """
+
+    def __init__(self, settings: ServerSettings, parent: int = 0) -> None:
         # What counts must be imported after `serve` has said where: prometheus_client looks once.
         from holdfast.webhdfs.access_log import AccessLog
         from holdfast.webhdfs.application import Application
@@ -57,6 +62,7 @@ class Service:
 
         self.limits = settings.limits
         self.connections = 0
+        self._parent = parent
         self._namespace = open_namespace(settings.url, database=settings.database, store_options=settings.store_options)
         database, environment = self._namespace.database, self._namespace.environment
         tokens = TokenStore(database, environment)
@@ -94,6 +100,8 @@ class Service:
         while True:
             await asyncio.sleep(_PUBLISH_S)
             self._application.measure(self.connections)
+            if self._parent not in (0, os.getppid()):
+                signal.raise_signal(signal.SIGTERM)  # nobody replaces or stops this process anymore: free the port
             try:
                 await loop.run_in_executor(None, self._carrier.deliveries.publish)
             except HoldfastError as error:
@@ -140,7 +148,7 @@ def serve(settings: ServerSettings, on_ready: Callable[[str], None]) -> None:
 def make_config(settings: ServerSettings) -> uvicorn.Config:
     """Return uvicorn's configuration of a process."""
     return uvicorn.Config(
-        partial(Service, settings),
+        partial(Service, settings, os.getpid() if settings.workers > 1 else 0),
         factory=True,
         http=Connection,
         ws="none",

@@ -39,7 +39,7 @@ def _target(server: ServerProcess, path: str, operation: str = "CREATE") -> str:
 
 
 def _head(target: str, *headers: bytes, method: str = "PUT", version: str = "1.1") -> bytes:
-    line = f"{method} {target} HTTP/{version}\r\nHost: h\r\n".encode()
+    line = f"{method} {target} HTTP/{version}\r\nHost: localhost\r\n".encode()
     return line + b"".join(one + b"\r\n" for one in headers) + b"\r\n"
 
 
@@ -145,7 +145,7 @@ _DAMAGED = {
     "trailers without end": b"5\r\nhello\r\n0\r\n" + b"a: b\r\n" * 500,
     "trailer of 300 KB": b"5\r\nhello\r\n0\r\na: " + b"b" * 300_000 + b"\r\n\r\n",
     "extension without end": b"5;" + b"a" * 300_000 + b"\r\nhello\r\n0\r\n\r\n",
-    "another request instead": b"5\r\nhello\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n",
+    "another request instead": b"5\r\nhello\r\nGET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
 }
 
 
@@ -304,5 +304,5 @@ def test_an_early_refusal_leaves_the_connection_usable(server: ServerProcess) ->
     with server.connect() as connection:
         connection.sendall(_head(target, b"Content-Length: 60") + b"x" * 5)
         assert receive_reply(connection).status == 403
-        connection.sendall(b"GET / HTTP/1.1\r\n\r\n".ljust(55) + b"GET /health HTTP/1.1\r\nHost: h\r\n\r\n")
+        connection.sendall(b"GET / HTTP/1.1\r\n\r\n".ljust(55) + b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert receive_reply(connection).status == 200
