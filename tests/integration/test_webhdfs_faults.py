@@ -42,11 +42,13 @@ class Client:
     """A client of several servers, which repeats a request at the next one until it has an answer, as Hadoop's does.
 
     Attributes:
+        has_failed: set if the test has failed: then nobody waits for servers.
         repeats: how many requests it has sent again.
     """
 
     user: str
     ports: Sequence[int]
+    has_failed: threading.Event
     repeats: int = 0
     _at: int = 0
     _connection: http.client.HTTPConnection | None = field(default=None, repr=False)
@@ -55,7 +57,7 @@ class Client:
         """Return the status and the document of the answer."""
         target = target_of(operation, path, user=self.user, **parameters)
         deadline_s = time.monotonic() + PATIENCE_S
-        while time.monotonic() < deadline_s:
+        while time.monotonic() < deadline_s and not self.has_failed.is_set():
             try:
                 status, document = self._try(method, target)
             except (OSError, http.client.HTTPException):
@@ -141,12 +143,15 @@ def _work(client: Client, is_over: threading.Event) -> set[str]:
 
 def _run_clients(servers: Servers, do_harm: Callable[[], None]) -> int:
     """Let clients work while harm is done; check the tree; return how often they had to repeat a request."""
-    is_over = threading.Event()
-    clients = [Client(f"user{number}", servers.ports) for number in range(_CLIENTS)]
+    is_over, has_failed = threading.Event(), threading.Event()
+    clients = [Client(f"user{number}", servers.ports, has_failed) for number in range(_CLIENTS)]
     with ThreadPoolExecutor(_CLIENTS) as pool:
         running = [pool.submit(_work, client, is_over) for client in clients]
         try:
             do_harm()
+        except BaseException:
+            has_failed.set()
+            raise
         finally:
             is_over.set()
         expected = {path for one in running for path in one.result(PATIENCE_S)}
