@@ -49,7 +49,8 @@ LONGEST_REPEAT_MS = 10 * 60_000
 _PATIENCE_S = 3.0
 """How long a request waits for another server to say whether the answer to an equal one was delivered."""
 
-_STEP_S = 0.02
+ANSWER_STEP_S = 0.02
+"""How long it waits before it looks again."""
 _PAGE = 1000
 
 
@@ -258,7 +259,7 @@ class RequestRunner(OperationRunner):
             if was_delivered:
                 delivered = found
             elif was_delivered is None and clock.elapsed_s() - begun_s < _PATIENCE_S:
-                clock.sleep(_STEP_S)
+                clock.sleep(ANSWER_STEP_S)
             elif self._take_over(found):
                 raise RequestRepeatedError
 

@@ -11,6 +11,7 @@ from holdfast_checker.histories.history import HISTORY
 from holdfast_checker.kernel.world import View
 from holdfast_checker.namespace.actors import BLOBS
 from holdfast_checker.namespace.contents import NamespaceContents, decode_namespace
+from holdfast_checker.namespace.requests import WIRE
 from holdfast_checker.narrative.sentences import CallImportance
 from holdfast_checker.simulated.narration import DatabaseWords, SentenceTemplate
 
@@ -23,6 +24,7 @@ _KINDS = {
     b"l": "the lease of file {1}",
     b"r": "the deleted tree {1}",
     b"g": "a note of garbage",
+    b"q": "a receipt",
     b"x": "the record {0}",
 }
 
@@ -68,6 +70,8 @@ def _describe_tree_state(view: View) -> Mapping[str, str]:
     }
 
 
+_SMALL = CallImportance.SMALL
+
 NARRATOR = DatabaseWords(
     key=_record_name,
     value=_describe_value,
@@ -82,6 +86,17 @@ NARRATOR = DatabaseWords(
         (BLOBS, "list_page"): SentenceTemplate("lists all blobs", weight=CallImportance.SMALL),
         (BLOBS, "list_uploads_page"): SentenceTemplate("lists unfinished blobs", weight=CallImportance.SMALL),
         (BLOBS, "abort_upload"): SentenceTemplate("deletes the unfinished blob", 0),
+        (WIRE, "send"): SentenceTemplate("sends its request to server", 3, ", attempt {2}"),
+        (WIRE, "receive"): SentenceTemplate("gets", tail=" {reply}"),
+        (WIRE, "take"): SentenceTemplate("takes the next request of", 1),
+        (WIRE, "answer"): SentenceTemplate("answers", tail=" {3}"),
+        (WIRE, "wanted"): SentenceTemplate("asks whether the client waits", tail=": {reply}", weight=_SMALL),
+        (WIRE, "delivered"): SentenceTemplate(
+            "asks whether its answer {1} was delivered", tail=": {reply}", weight=_SMALL
+        ),
+        (WIRE, "sleep"): SentenceTemplate("waits for word of an answer", weight=_SMALL),
+        (WIRE, "news"): SentenceTemplate("looks which answers were delivered", weight=_SMALL),
+        (WIRE, "published"): SentenceTemplate("has published it", weight=_SMALL),
     },
     say=lambda value: value.replace("_", " ") if isinstance(value, str) and "/" not in value else None,
 ).narrator()

@@ -27,6 +27,7 @@ class NamespaceScene(subject.Scene):
         scripts: by actor, its calls, one after the other.
         knows: paths that each client looks up before the history begins; None for all paths that exist then.
         users: the clients that are ordinary users, with their own names; all others are the superuser.
+        through: the clients whose calls go through two servers, and are repeated (`requests`).
         locks: whether operations lock what they read, as they do after many conflicts.
         collectors: for each garbage collector process, how many rounds it runs.
         elects: whether collectors elect a leader, so that only one works at a time, if clocks are right.
@@ -42,6 +43,7 @@ class NamespaceScene(subject.Scene):
     scripts: Mapping[str, Calls] = field(default_factory=dict)
     knows: Mapping[str, tuple[str, ...]] | None = None
     users: frozenset[str] = frozenset()
+    through: frozenset[str] = frozenset()
     locks: bool = False
     collectors: tuple[int, ...] = ()
     elects: bool = True
@@ -82,8 +84,13 @@ def _parse_call_arguments(kind: str, *args: Any) -> list[Any]:
     return [kind, *(args if kind == "set_quota" else map(str, args))]
 
 
-SCENES: Mapping[str, NamespaceScene] = read_scenes("holdfast_checker.namespace", _make_scene)
+_DECLARED: Mapping[str, NamespaceScene] = read_scenes("holdfast_checker.namespace", _make_scene)
+
+SCENES: Mapping[str, NamespaceScene] = {name: scene for name, scene in _DECLARED.items() if not scene.through}
 """The quick scenes."""
+
+REPEATED: Mapping[str, NamespaceScene] = {name: scene for name, scene in _DECLARED.items() if scene.through}
+"""Scenes of requests that come again: up to millions of states each, so they are explored only if they are named."""
 
 _FAULTLESS = [scene for scene in SCENES.values() if not scene.budgets and not scene.crashes]
 

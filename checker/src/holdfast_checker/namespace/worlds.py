@@ -24,7 +24,8 @@ from holdfast_checker.namespace.calls import NamespaceCallExecutor
 from holdfast_checker.namespace.contents import tree_of_records
 from holdfast_checker.namespace.narration import NARRATOR
 from holdfast_checker.namespace.properties import GOALS, RULES
-from holdfast_checker.namespace.scenes import LARGEST, SCENES, SMALL, NamespaceScene
+from holdfast_checker.namespace.requests import WIRE, WireResource, publishing_actors, request_actors
+from holdfast_checker.namespace.scenes import LARGEST, REPEATED, SCENES, SMALL, NamespaceScene
 from holdfast_checker.simulated.database import DATABASE, DatabaseCopy, RecordMap
 from holdfast_checker.simulated.locks import LockableDatabase, WaitableDatabase
 from holdfast_checker.simulated.memory import RestorableStore, StoreSnapshot
@@ -51,14 +52,13 @@ def build_world(scene: NamespaceScene, tracker: GoalTracker | None = None) -> Wo
     resource.set_initial_contents(image)
     paths = tuple("/" + "/".join(path) for path, _node in tree_of_records(setting.start, setting.blobs).nodes)
     is_mortal = not scene.locks  # the death of a process would release its locks
-    actors = [
-        Actor(
-            who,
-            partial(run_client, setting, script, paths if scene.knows is None else scene.knows.get(who, ())),
-            is_mortal,
-        )
-        for who, script in scene.scripts.items()
-    ]
+    actors = publishing_actors(setting) if scene.through else []
+    for who, script in scene.scripts.items():
+        knows = paths if scene.knows is None else scene.knows.get(who, ())
+        if who in scene.through:
+            actors += request_actors(setting, who, script, knows)
+        else:
+            actors.append(Actor(who, partial(run_client, setting, script, knows), is_mortal))
     for number, rounds in enumerate(scene.collectors):
         actors.append(
             Actor(
@@ -82,6 +82,7 @@ def build_world(scene: NamespaceScene, tracker: GoalTracker | None = None) -> Wo
             BLOBS: resource,
             CLOCK: SharedClockResource(_START_S, _JUMP_S),
             HISTORY: Recorder(),
+            **({WIRE: WireResource()} if scene.through else {}),
         },
         properties=properties_of_scene(scene, RULES, setting, tracker),
         budgets={**scene.budgets, **({Fault.CLOCK: 1} if scene.later else {})},
@@ -135,5 +136,5 @@ NAMESPACE = Subject(
     goals=GOALS,
     scenes=SCENES,
     small=SMALL,
-    others=LARGEST,
+    others={**LARGEST, **REPEATED},
 )

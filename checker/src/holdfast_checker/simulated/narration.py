@@ -154,6 +154,8 @@ def _database_image_in(view: View) -> DatabaseState:
 def _describe_fault(event: CallEvent) -> str:
     if event.fault is Fault.CLOCK:
         return ", although its holder may be only slow" if event.call.resource != CLOCK else ""
+    if event.fault is Fault.PARTITION:
+        return ", but the connection breaks"
     if event.fault is Fault.LOST_REPLY:
         late = ", and the commit takes effect only later" if "later" in event.label else ""
         return f", but the reply is lost{late}"
