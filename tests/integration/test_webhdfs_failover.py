@@ -190,7 +190,7 @@ def _was_delivered(namespace: Namespace, path: str) -> bool | None:
 
 
 def test_what_follows_an_answer_that_was_delivered_is_new_although_the_server_died_later(pair: Pair) -> None:
-    """The first server has published that the answer was delivered. (If it dies before, within a fifth of a second, and
+    """The first server has published that the answer was delivered. (If it dies before, within a tenth of a second, and
     another client has made the path anew, the second server takes the next request for the repeat.)
     """
     with pair.served.open() as namespace:

@@ -10,7 +10,8 @@ or *lost* if the connection broke before. An equal request of the same client th
 - is the repeat if the answer is lost, or if its server has said nothing for a few seconds, as a dead one: it gets the
   same answer without another effect, and its own answer is the one to deliver from then on.
 
-So there are never more answers of success than effects, whoever gets them. Another change of the same client at the
+So there are never more answers of success than effects, whoever gets them; except if a process dies before it has
+published that an answer was delivered, and the client asks for the same again. Another change of the same client at the
 same path also shows that the client has got its answer: it replaces the receipt.
 
 An arrival may be slow, and its client may have repeated it elsewhere and gone on meanwhile. Its effect would come too

@@ -31,7 +31,7 @@ from holdfast.webhdfs.settings import ServerSettings
 
 _LOG = logging.getLogger("holdfast.webhdfs")
 
-_PUBLISH_S = 0.2
+_PUBLISH_S = 0.1
 _DUTIES_S = 5.0
 _HEALTH_S = 60
 """How long a process may be too busy to say that it lives."""

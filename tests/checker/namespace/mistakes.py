@@ -25,6 +25,7 @@ from holdfast.namespace.operations.names import Delete, Rename
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import READ, Caller
 from holdfast.namespace.phases import OperationRunner
+from holdfast.namespace.receipts import Receipt, _Once
 from holdfast.namespace.view import InodeCache, OperationReads, Reader, ResolvedPath, View, read_view_from_cache
 from holdfast.stores.base import Change
 from holdfast.transactions.base import ABSENT, Backend, Commit, Record, ScanPage
@@ -58,6 +59,7 @@ __all__ = [
     "take_any_lease",
     "take_any_mark",
     "take_nothing_for_done",
+    "take_repeats_for_new",
     "validate_the_parent",
     "validate_the_parents",
     "walk_in_many",
@@ -397,3 +399,10 @@ def take_any_mark(
     if self.usage is not None and source.target is not None:
         self = replace(self, usage=replace(self.usage, token=source.target.moving))
     return shipped(self, source, target, view, context)
+
+
+# --- requests that come again -----------------------------------------------------------------------------------------
+def take_repeats_for_new(
+    shipped: Callable[[_Once, Receipt, int], bool], self: _Once, earlier: Receipt, now_ms: int
+) -> bool:
+    return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from holdfast.namespace import file_writer, listing, operation, sweep, view
+from holdfast.namespace import file_writer, listing, operation, receipts, sweep, view
 from holdfast.namespace.collector import Collector
 from holdfast.namespace.fsck import survey
 from holdfast.namespace.namespace import Namespace
@@ -304,5 +304,12 @@ MUTANTS = (
         swap=swap(Rename._check_rename_allowed, mistakes.take_any_mark),
         scenes=("quota-expired",),
         breaks="N5",
+    ),
+    # --- requests that come again -------------------------------------------------------------------------------------
+    _Mutant(
+        name="repeats-are-new",
+        slip="A request that comes again is carried out again.",
+        swap=swap(receipts._Once._may_be_repeated, mistakes.take_repeats_for_new),
+        scenes=("dead-server", "repeated-delete", "repeated-and-undone"),
     ),
 )

@@ -7,13 +7,15 @@ from collections.abc import Hashable
 import pytest
 
 from holdfast_checker.framework.subject import GoalTracker
-from holdfast_checker.kernel.explore import Exploration, explore_world
+from holdfast_checker.kernel.explore import Budget, Exploration, explore_world
 from holdfast_checker.kernel.world import World
 from holdfast_checker.namespace.properties import GOALS
-from holdfast_checker.namespace.scenes import SCENES, SMALL, NamespaceScene
+from holdfast_checker.namespace.scenes import REPEATED, SCENES, SMALL, NamespaceScene
 from holdfast_checker.namespace.worlds import build_world
 from tests.checker.kernel.toys import with_ends
 from tests.checker.scene_mutants import JUDGES
+
+_MANY = 300_000
 
 
 def _is_slow(scene: NamespaceScene) -> bool:
@@ -31,6 +33,14 @@ def test_nothing_is_found(name: str) -> None:
     assert found.complete
     assert found.findings == {}
     assert tracker.missing == ()
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=JUDGES) for name in REPEATED])
+def test_requests_that_come_again_have_one_effect(name: str) -> None:
+    """N6. ``holdfast check namespace --scene repeated-delete --states 3000000`` explores all 2.3 million states."""
+    found = explore_world(build_world(REPEATED[name]), budget=Budget(states=_MANY))
+    assert found.findings == {}
+    assert found.complete or found.states >= _MANY
 
 
 @pytest.mark.slow
