@@ -82,7 +82,7 @@ class Namespace:
         user, groups: who calls. The namespace's superuser passes every check, and so do members of its supergroup.
 
     Attributes:
-        operations: runs operations, for what is built on the namespace; see `holdfast.namespace.operation`.
+        operations, changes: run operations, for what is built on the namespace; the latter, what its caller asks for.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Namespace:
         hints, self._times = InodeCache(configuration.identity), DirectoryTimes(database, environment.clock)
         self._collector = Collector(database, blobs, environment.clock, configuration.safety_age_s, hints.identity)
         self.operations = OperationRunner(database, environment, hints, self._times, self._collector.reclaim)
-        self._changes = self.operations  # runs what the caller asks for; the other, also what prepares it
+        self.changes = self.operations
         self._trees = TreeUsageCounter(self.operations)
 
     def as_user(self, user: str, groups: Sequence[str] = ()) -> Namespace:
@@ -131,7 +131,7 @@ class Namespace:
         The methods that change the namespace also raise `RequestRepeatedError` and `RequestAbandonedError`.
         """
         other = copy(self)
-        other._changes = RequestRunner.of(self.operations, request)
+        other.changes = RequestRunner.of(self.operations, request)
         other._is_shared = True
         return other
 
@@ -270,7 +270,7 @@ class Namespace:
     def _make_writer(self, template: Publish | WriteUnderLease, size: int = 0, newest: str = "") -> FileWriter:
         return FileWriter(
             self.blobs,
-            FilePublisher(self._changes, self.caller, template, preparing=self.operations),
+            FilePublisher(self.changes, self.caller, template, preparing=self.operations),
             inline_bytes=self.configuration.inline_bytes,
             expiry=self.expiry,
             size=size,
@@ -313,7 +313,7 @@ class Namespace:
             return
         with ExitStack() as stack:
             operations = [stack.enter_context(file.prepare_publish_operation()) for file in files]
-            publish_files(self._changes, self.caller, operations)
+            publish_files(self.changes, self.caller, operations)
         for file in files:
             file.mark_published()
 
@@ -372,7 +372,7 @@ class Namespace:
             PathNotFoundError, DirectoryInTheWayError: see the message.
             BeingWrittenError: another client is writing the file.
         """
-        self._changes.require_new(self.caller)  # before it takes the lease
+        self.changes.require_new(self.caller)  # before it takes the lease
         holder, target = self.environment.ids.token(), NsPath.parse(path)
         inode = self.operations.run(Append(path=target, writer=holder), self.caller)
         newest = inode.extents[-1].blob if inode.extents else ""
@@ -477,7 +477,7 @@ class Namespace:
 
         Only the superuser may. A directory that had no quota is counted first, and frozen meanwhile.
         """
-        self._trees.set_quota(NsPath.parse(path), self.caller, names, space, self._changes)
+        self._trees.set_quota(NsPath.parse(path), self.caller, names, space, self.changes)
 
     def xattrs(self, path: str) -> dict[str, bytes]:
         """Return a path's extended attributes: those in ``user.``, for the superuser all; raise PathNotFoundError."""
@@ -513,7 +513,7 @@ class Namespace:
     # --- for what is built on the namespace ---------------------------------------------------------------------------
     def run(self, operation: Operation[R]) -> R:
         """Run an operation on behalf of the caller; see `OperationRunner.run`."""
-        return self._changes.run(operation, self.caller)
+        return self.changes.run(operation, self.caller)
 
     def move(self, rename: Rename, run: Callable[[Rename], R]) -> R:
         """Run a rename with `run`. If it moves a tree between quotas, freeze and count the tree first.

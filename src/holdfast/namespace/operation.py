@@ -62,6 +62,10 @@ class OperationBatch:
     operations: Callable[[], Iterable[Operation[Any]]]
 
 
+class RequestAbandonedError(Exception):
+    """Nobody waits for the answer anymore, so nothing was done. Not a `HoldfastError`: there is nobody to tell."""
+
+
 # --- changes ----------------------------------------------------------------------------------------------------------
 @dataclass(slots=True)
 class Changes(Generic[R]):

@@ -25,7 +25,14 @@ from holdfast.errors import DeadlockError, HoldfastError, TransactionConflictErr
 from holdfast.namespace.directory_times import DirectoryTimes
 from holdfast.namespace.errors import DirectoryFrozenError, NamesQuotaExceededError, SpaceQuotaExceededError
 from holdfast.namespace.keys import ROOT_ID, id_in_key, new_inode_id
-from holdfast.namespace.operation import Changes, CombinedCommit, Operation, OperationBatch, OperationContext
+from holdfast.namespace.operation import (
+    Changes,
+    CombinedCommit,
+    Operation,
+    OperationBatch,
+    OperationContext,
+    RequestAbandonedError,
+)
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import Caller
 from holdfast.namespace.view import (
@@ -52,6 +59,7 @@ from holdfast.transactions.base import (
     Record,
     ScanPage,
 )
+from holdfast.transactions.validation import count_independent
 
 R = TypeVar("R")
 
@@ -176,6 +184,36 @@ class OperationRunner:
                 found.append(error)
         return found
 
+    def try_together(self, asked: Sequence[tuple[Operation[Any], Caller]]) -> list[bool]:
+        """Try several operations once, from cached hints alone and in one call of the database; return for each whether
+        it took effect. The others have to be run by themselves: it was refused, or the hints were wrong, or it changes
+        nothing, or it is in the way of another one.
+
+        Raises:
+            OutcomeUnknownError, UnavailableError: see `Backend.commit_group`; it is unknown which took effect.
+        """
+        tries: list[tuple[int, View, Changes[Any], OperationContext]] = []
+        commits: list[Commit] = []
+        for number, (operation, caller) in enumerate(asked):
+            view, context = read_view_from_cache(self.hints, operation), self._make_context(caller)
+            if view is None or not self.tries_without_locks:
+                continue
+            with suppress(HoldfastError, RequestAbandonedError):  # perhaps only the guess is wrong
+                changes = operation.execute(view, context)
+                if not changes.is_empty:
+                    tries.append((number, view, changes, context))
+                    commits.append(changes.to_commit(view))
+        has_effect = [False] * len(asked)
+        count = count_independent(commits) if commits else 0
+        outcomes = self.database.commit_group(commits[:count]) if count else []
+        for (number, view, changes, context), outcome in zip(tries, outcomes, strict=False):
+            if isinstance(outcome, Committed):
+                has_effect[number] = True
+                self._remember(view, changes, context, outcome.version)
+            elif isinstance(outcome, Conflict):
+                self.hints.drop(outcome.keys)
+        return has_effect
+
     def check(self, operation: Operation[R], caller: Caller) -> None:
         """Raise the error that running the operation would raise now; change nothing. If the cached hints say that it
         is possible, the database is not asked.
@@ -209,10 +247,14 @@ class OperationRunner:
                 view = read_view(LockingReader(self.hints, operation, transaction), self.hints, operation)
                 outcome, changes = _execute_operation(operation, view, context, transaction.apply)
         if isinstance(outcome, Committed) and changes is not None:
-            changes.update_hints(self.hints, outcome.version)
-            touched = {key: view.entries[key] for key in changes.touched if key in view.entries}
-            self.times.touch(touched, context.now_ms, changes, outcome.version)
+            self._remember(view, changes, context, outcome.version)
         return outcome, changes
+
+    def _remember(self, view: View, changes: Changes[Any], context: OperationContext, version: int) -> None:
+        """Update hints and times after a commit."""
+        changes.update_hints(self.hints, version)
+        touched = {key: view.entries[key] for key in changes.touched if key in view.entries}
+        self.times.touch(touched, context.now_ms, changes, version)
 
     def _try_batch(self, batch: OperationBatch, context: OperationContext, number: int) -> _Try[None]:
         """Run the phases once, the first two piece by piece."""

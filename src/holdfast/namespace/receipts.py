@@ -31,7 +31,7 @@ from typing import Any, TypeVar, overload
 
 from holdfast.errors import MALFORMED
 from holdfast.namespace.keys import ANSWERS, answers_key, kind_range
-from holdfast.namespace.operation import Changes, Operation, OperationBatch, OperationContext
+from holdfast.namespace.operation import Changes, Operation, OperationBatch, OperationContext, RequestAbandonedError
 from holdfast.namespace.operations.base import ReadInode
 from holdfast.namespace.paths import ROOT, NsPath
 from holdfast.namespace.permissions import Caller
@@ -57,10 +57,6 @@ _PAGE = 1000
 
 class RequestRepeatedError(Exception):
     """The request took effect when it came first: answer as then. Not a `HoldfastError`: nothing went wrong."""
-
-
-class RequestAbandonedError(Exception):
-    """Nobody waits for the answer anymore, so nothing was done. Not a `HoldfastError`: there is nobody to tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +259,10 @@ class RequestRunner(OperationRunner):
                 clock.sleep(ANSWER_STEP_S)
             elif self._take_over(found):
                 raise RequestRepeatedError
+
+    def once(self, operation: Operation[Any]) -> Operation[Any]:
+        """Return the operation of the request with its receipt, for `OperationRunner.try_together`."""
+        return _Once(operation, self.request)
 
     def require_new(self, caller: Caller) -> None:
         """Check that the request did not take effect before; for the errors, see `run`."""

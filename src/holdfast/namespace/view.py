@@ -223,8 +223,8 @@ def read_view_from_cache(hints: InodeCache, group: OperationReads) -> View | Non
     """Return the view of an operation from cached records alone, without a read of the database; None if too little is
     cached.
 
-    All ancestors must be known to be directories. What is unknown at the end of a path is taken for absent, and so are
-    receipts, which hardly ever exist: whoever writes one validates that.
+    All ancestors must be known to be directories. What is unknown at the end of a path is taken for absent, with what
+    another path names below it; and so are receipts, which hardly ever exist: whoever writes one validates that.
     """
     seen: dict[bytes, SeenRecord | None] = {}  # each key is looked up once: other threads change the hints all the time
 
@@ -233,12 +233,10 @@ def read_view_from_cache(hints: InodeCache, group: OperationReads) -> View | Non
             seen[key] = hints.get(key)
         return seen[key]
 
-    chains = []
-    for path in group.paths:
-        chain = resolve_path(path, find_hinted_record)
-        if not chain.inodes or len(chain.keys) <= len(path.names):
-            return None  # the root exists, and is not taken for absent
-        chains.append(chain)
+    chains = [resolve_path(path, find_hinted_record) for path in group.paths]
+    ends = {chain.keys[-1] for chain in chains if len(chain.keys) > len(chain.path.names)}
+    if any(not chain.inodes or chain.keys[-1] not in ends for chain in chains):
+        return None  # the root exists, and is not taken for absent
     if any(find_hinted_record(key) is None and key[0] != _RECEIPT for key in group.extra_keys(chains)):
         return None
     entries = {key: entry for key, entry in seen.items() if entry is not None}

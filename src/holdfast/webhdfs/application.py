@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from holdfast.errors import HoldfastError
-from holdfast.namespace.receipts import RequestAbandonedError
+from holdfast.namespace.operation import RequestAbandonedError
 from holdfast.runtime import LoopThreads
 from holdfast.webhdfs import metrics
 from holdfast.webhdfs.access_log import AccessLog
@@ -48,6 +48,9 @@ _STEP_S = 0.05
 _TOGETHER = frozenset(("GETFILESTATUS", "GETFILELINKSTATUS"))
 """Operations of which those that come at one moment are carried out together: a third of all requests of Spark."""
 
+_CHANGED_TOGETHER = frozenset(("MKDIRS", "RENAME", "DELETE"))
+"""The same for changes, which are tried together."""
+
 FindPage = Callable[[Exchange], "Answer | None"]
 """Returns what the server has at an address outside of WebHDFS; None for nothing. Runs in a thread."""
 
@@ -69,6 +72,7 @@ class Application:
         self._gate = gate
         self._pool = LoopThreads(limits.threads, "request")
         self._statuses: Batches[Exchange, Answer] = Batches(self._pool, carrier.find_statuses)
+        self._changes: Batches[Exchange, Answer | None] = Batches(self._pool, carrier.change_together)
         self._uploads = asyncio.Semaphore(limits.uploads)
         self._in_flight = 0
 
@@ -106,6 +110,11 @@ class Application:
         exchange.operation = find_operation(exchange.method, exchange.parameters)
         if exchange.operation in _TOGETHER:
             await exchange.answer(await self._statuses.ask(exchange))
+        elif exchange.operation in _CHANGED_TOGETHER:
+            answer = await self._changes.ask(exchange)
+            if answer is None:
+                answer = await self._run(functools.partial(self._carrier.carry_out, exchange))
+            await exchange.answer(answer)
         elif exchange.operation not in TRANSFERS[exchange.method]:
             await exchange.answer(await self._run(functools.partial(self._carrier.carry_out, exchange)))
         elif not exchange.parameters.text(LEG):

@@ -20,7 +20,8 @@ class Batches(Generic[T, R]):
     """Collects what is asked in the loop, and answers it in batches. Under load, batches grow by themselves.
 
     Args:
-        answer: answers a batch, in a thread: with the result or the error of each.
+        answer: answers a batch, in a thread: with the result or the error of each. If it raises, each is asked again,
+            alone.
     """
 
     def __init__(self, threads: LoopThreads, answer: Callable[[Sequence[T]], Sequence[R | Exception]]) -> None:
@@ -44,15 +45,22 @@ class Batches(Generic[T, R]):
         self._will_start = False
         batch, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
         if batch:
-            self._running += 1
-            running = self._threads.run(lambda: self._answer([asked for _, asked in batch]))
-            running.add_done_callback(lambda done: self._finish(batch, done))
+            self._carry_out(batch)
+
+    def _carry_out(self, batch: Sequence[tuple[asyncio.Future[R], T]]) -> None:
+        self._running += 1
+        running = self._threads.run(lambda: self._answer([asked for _, asked in batch]))
+        running.add_done_callback(lambda done: self._finish(batch, done))
 
     def _finish(
         self, batch: Sequence[tuple[asyncio.Future[R], T]], done: asyncio.Future[Sequence[R | Exception]]
     ) -> None:
         self._running -= 1
         error = done.exception()
+        if error is not None and len(batch) > 1:  # an unexpected one: let it be that of one request only
+            for one in batch:
+                self._carry_out([one])
+            return
         found: Sequence[R | BaseException] = [error] * len(batch) if error is not None else done.result()
         for (future, _), answer in zip(batch, found, strict=True):
             if future.done():  # cancelled
@@ -61,5 +69,5 @@ class Batches(Generic[T, R]):
                 future.set_exception(answer)
             else:
                 future.set_result(answer)
-        if self._waiting:
+        if self._waiting and self._running < _AT_ONCE:
             self._start()

@@ -6,8 +6,9 @@ import functools
 import hashlib
 import json
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from holdfast.errors import HoldfastError, OutcomeUnknownError, UnavailableError
 from holdfast.namespace import Namespace
@@ -15,15 +16,18 @@ from holdfast.namespace.errors import DirectoryFrozenError, UncheckedTreeError, 
 from holdfast.namespace.file_reader import FileReader
 from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.keys import receipt_key
+from holdfast.namespace.operation import Operation, RequestAbandonedError
 from holdfast.namespace.paths import NsPath
-from holdfast.namespace.receipts import ClientRequest, RequestAbandonedError, RequestRepeatedError
+from holdfast.namespace.receipts import ClientRequest, RequestRepeatedError, RequestRunner
 from holdfast.webhdfs import metrics
 from holdfast.webhdfs.calls import Answer, Call
+from holdfast.webhdfs.changing import TRUE, make_operation
 from holdfast.webhdfs.deliveries import Deliveries
 from holdfast.webhdfs.exchange import Exchange
 from holdfast.webhdfs.failures import RequestRefusedError
 from holdfast.webhdfs.identities import Identities
-from holdfast.webhdfs.operations import OPERATIONS, Operation
+from holdfast.webhdfs.operations import OPERATIONS
+from holdfast.webhdfs.operations import Operation as KnownOperation
 from holdfast.webhdfs.reading import get_file_statuses
 from holdfast.webhdfs.settings import ServerSettings
 from holdfast.webhdfs.tokens import TokenStore
@@ -127,6 +131,28 @@ class Carrier:
                 answers[number] = answer
         return answers
 
+    def change_together(self, exchanges: Sequence[Exchange]) -> list[Answer | Exception | None]:
+        """Try frequent changes together, one for each exchange; return the answer of each that took effect. For the
+        others, None: `carry_out` has to carry them out. It asks for the same change, so nothing is done twice even if
+        it is unknown what this call has done.
+        """
+        answers: list[Answer | Exception | None] = [None] * len(exchanges)
+        asked: list[tuple[int, Call, Operation[Any]]] = []
+        for number, exchange in enumerate(exchanges):
+            with suppress(HoldfastError, RequestRefusedError):  # `carry_out` raises it again
+                call = self._for_change(
+                    exchange, self.make_call(exchange), OPERATIONS[exchange.method][exchange.operation]
+                )
+                operation = make_operation(call)
+                if operation is not None:
+                    asked.append((number, call, operation))
+        with suppress(HoldfastError):
+            tried = [(_once(call, operation), call.namespace.caller) for _, call, operation in asked]
+            has_effect = self.namespace.operations.try_together(tried)
+            for (number, _, _), has_one in zip(asked, has_effect, strict=True):
+                answers[number] = TRUE if has_one else None
+        return answers
+
     def new_leg(self) -> str:
         """Return a token for the second request of a transfer: no other one has it."""
         ids = self.namespace.environment.ids
@@ -176,7 +202,7 @@ class Carrier:
             raise
 
     # --- changes ------------------------------------------------------------------------------------------------------
-    def _for_change(self, exchange: Exchange, call: Call, operation: Operation) -> Call:
+    def _for_change(self, exchange: Exchange, call: Call, operation: KnownOperation) -> Call:
         keys = [self._key_of(exchange, call.user, path) for path in (call.path, *operation.others(call.parameters))]
         given = {name: values for name, values in call.parameters.values.items() if name not in _NOT_OF_THE_CHANGE}
         asked = json.dumps([call.method, call.operation, sorted(given.items())])
@@ -197,7 +223,8 @@ class Carrier:
         is_wanted: Callable[[], bool],
     ) -> Namespace:
         """Return the namespace of a call, for the one change that it asks for."""
-        exchange.delivery = self.deliveries.expect(key, exchange.connection, exchange.number)
+        if exchange.delivery is None:
+            exchange.delivery = self.deliveries.expect(key, exchange.connection, exchange.number)
         request = ClientRequest(
             key=key,
             request=asked,
@@ -229,3 +256,9 @@ class Carrier:
                 if exchange.is_gone or clock.elapsed_s() - begun_s > _PATIENCE_S:
                     raise
                 clock.sleep(_STEP_S)
+
+
+def _once(call: Call, operation: Operation[Any]) -> Operation[Any]:
+    runner = call.namespace.changes
+    assert isinstance(runner, RequestRunner), "the call is for a change"
+    return runner.once(operation)

@@ -8,8 +8,13 @@ Source: Hadoop's WebHDFS REST API; ``NamenodeWebHdfsMethods`` for what it does n
 
 from __future__ import annotations
 
+from typing import Any
+
 from holdfast.namespace.errors import PermissionDeniedError
 from holdfast.namespace.inode import DIRECTORY_MODE
+from holdfast.namespace.operation import Operation
+from holdfast.namespace.operations.names import Delete, Mkdirs, Rename
+from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import WRITE
 from holdfast.namespace.trees import Kept, NewQuota
 from holdfast.webhdfs.calls import Answer, Call
@@ -159,3 +164,18 @@ def unset_storage_policy(call: Call) -> Answer:
     """UNSETSTORAGEPOLICY: no path has one."""
     call.namespace.check_access(call.path, WRITE)
     return DONE
+
+
+def make_operation(call: Call) -> Operation[Any] | None:
+    """Return what a frequent change does as one operation, to be tried together with others; None if it is no such one.
+
+    All that takes effect has one answer.
+    """
+    if call.operation == "MKDIRS":
+        return Mkdirs(path=NsPath.parse(call.path), mode=_permission(call.parameters, DIRECTORY_MODE))
+    if call.operation == "RENAME" and not call.parameters.text("renameoptions"):
+        target = NsPath.parse(find_destination(call.parameters))
+        return Rename(source=NsPath.parse(call.path), target=target, into=True, may_stay=True)
+    if call.operation == "DELETE":
+        return Delete(path=NsPath.parse(call.path), recursive=call.parameters.truth("recursive", False))
+    return None

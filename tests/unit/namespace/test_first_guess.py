@@ -53,6 +53,8 @@ def test_what_a_client_has_done_itself_it_knows() -> None:
         lambda: namespace.mkdirs("/a/b"),
         lambda: namespace.set_permission("/a/b", 0o700),
         lambda: namespace.rename("/a/b", "/a/c"),
+        lambda: namespace.rename_into("/a/c", "/a/d"),
+        lambda: namespace.rename_into("/a/d", "/a/c"),
         lambda: namespace.set_permission("/a/c", 0o755),
         lambda: namespace.mkdirs("/a/b"),
         lambda: namespace.delete("/a/c"),

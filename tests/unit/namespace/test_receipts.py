@@ -12,13 +12,13 @@ from holdfast.errors import HoldfastError, OutcomeUnknownError
 from holdfast.namespace import Namespace
 from holdfast.namespace.errors import DirectoryFrozenError
 from holdfast.namespace.keys import answers_key, receipt_key
+from holdfast.namespace.operation import RequestAbandonedError
 from holdfast.namespace.receipts import (
     KEPT_MS,
     LONGEST_REPEAT_MS,
     AnswerBook,
     ClientRequest,
     Receipt,
-    RequestAbandonedError,
     RequestRepeatedError,
     delete_old_receipts,
     delete_receipts,

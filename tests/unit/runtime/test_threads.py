@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import itertools
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from holdfast.runtime import (
     BackgroundExecutor,
     InlineExecutor,
+    LoopThreads,
     Runner,
     SerialRunner,
     ThreadExecutor,
@@ -380,3 +383,80 @@ def test_work_begins_after_the_first_interval() -> None:
     with repeat_in_thread(lambda: done.append(True), 10 * PATIENCE_S):
         pass
     assert not done
+
+
+# --- threads for a loop -----------------------------------------------------------------------------------------------
+def _count_own() -> int:
+    return sum(1 for thread in threading.enumerate() if thread.name.startswith("holdfast-of a test"))
+
+
+def test_the_loop_gets_what_its_calls_return_and_raise() -> None:
+    threads = LoopThreads(3, "of a test")
+
+    async def run() -> list[object]:
+        calls: list[Callable[[], int]] = [lambda number=number: 1 // (number % 50) for number in range(500)]
+        futures = [threads.run(call) for call in calls]
+        return await asyncio.wait_for(asyncio.gather(*futures, return_exceptions=True), PATIENCE_S)
+
+    found = asyncio.run(run())
+    assert [type(one) for one in found] == [ZeroDivisionError if number % 50 == 0 else int for number in range(500)]
+    threads.close()
+    assert _count_own() == 0
+
+
+def test_calls_that_wait_for_each_other_all_get_a_thread_of_the_loop() -> None:
+    threads, together = LoopThreads(8, "of a test"), threading.Barrier(8)
+
+    async def run() -> None:
+        futures = [threads.run(lambda: together.wait(PATIENCE_S)) for _ in range(8)]
+        await asyncio.wait_for(asyncio.gather(*futures), PATIENCE_S)
+
+    asyncio.run(run())
+    threads.close()
+    assert _count_own() == 0
+
+
+def test_threads_of_a_loop_end_what_they_accepted_before_they_close() -> None:
+    threads, begun, done = LoopThreads(1, "of a test"), threading.Event(), []
+    may_go_on = threading.Event()
+
+    def first() -> None:
+        begun.set()
+        assert may_go_on.wait(PATIENCE_S)
+        done.append(0)
+
+    async def run() -> None:
+        threads.run(first)
+        for number in range(1, 20):
+            threads.run(lambda number=number: done.append(number))
+        await asyncio.sleep(0.01)
+
+    asyncio.run(run())
+    assert begun.wait(PATIENCE_S)
+    may_go_on.set()
+    threads.close()
+    assert done == list(range(20))
+    assert _count_own() == 0
+
+
+def test_threads_of_a_loop_that_never_ran_close() -> None:
+    LoopThreads(2, "of a test").close()
+
+
+def test_threads_of_a_loop_keep_nothing_of_a_call() -> None:
+    class Big:
+        """What a call has used."""
+
+    threads = LoopThreads(2, "of a test")
+    big = Big()
+    kept = weakref.ref(big)
+
+    async def run() -> None:
+        nonlocal big
+        await threads.run(lambda big=big: None)
+        del big
+
+    asyncio.run(run())
+    gc.collect()
+    wait_until(lambda: kept() is None, "the threads have let go of the call")
+    threads.close()

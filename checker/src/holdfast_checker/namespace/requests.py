@@ -19,11 +19,11 @@ from holdfast.errors import OutcomeUnknownError, TransactionConflictError, Unava
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.keys import answers_key, receipt_key
 from holdfast.namespace.namespace import Namespace
+from holdfast.namespace.operation import RequestAbandonedError
 from holdfast.namespace.receipts import (
     ANSWER_STEP_S,
     AnswerBook,
     ClientRequest,
-    RequestAbandonedError,
     RequestRepeatedError,
 )
 from holdfast.runtime import Environment, SeededRandom, SerialRunner
