@@ -37,7 +37,7 @@ __all__ = ["main"]
 
 _WHAT = ("operations", "servers", "parquet")
 _CONNECTIONS = 64
-_WORKLOADS = {"status": "status", "mkdirs": "mkdirs", "mixed": "mixed"}
+_WORKLOADS = ("status", "mkdirs", "mixed")
 _roots = itertools.count()
 
 

@@ -163,6 +163,5 @@ async def iter_download(file: FileReader, start: int, length: int, run: RunInThr
     while start < end:
         # Pieces end where the frames of a blob do: each of them is read as a whole.
         stop = min(end, (start + size) // _FRAME * _FRAME)
-        begin = start
-        yield await run(functools.partial(file.read, begin, stop - begin))
+        yield await run(functools.partial(file.read, start, stop - start))
         start, size = stop, min(2 * size, _MOST_PIECE)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import itertools
-import json
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,24 +19,11 @@ from holdfast.webhdfs import server as webhdfs_server
 from holdfast.webhdfs.server import listen, make_config
 from holdfast.webhdfs.settings import ServerSettings
 from tests.patience import PATIENCE_S, wait_until
+from tests.unit.webhdfs.served import Reply
 
-__all__ = ["PageServer", "Reply", "serve_page"]
+__all__ = ["PageServer", "serve_page"]
 
 _numbers = itertools.count()
-
-
-@dataclass(frozen=True)
-class Reply:
-    """What a server has answered; headers have names in lower case."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-    @property
-    def document(self) -> Any:
-        """The body, parsed as JSON."""
-        return json.loads(self.body)
 
 
 @dataclass(frozen=True)
