@@ -33,7 +33,7 @@ from holdfast.webhdfs.failures import (
 from holdfast.webhdfs.operations import OPERATIONS, TRANSFERS, find_operation
 from holdfast.webhdfs.settings import Limits
 from holdfast.webhdfs.sites import SiteGate
-from holdfast.webhdfs.transfers import LEG, UploadCutError, iter_download, receive_upload
+from holdfast.webhdfs.transfers import LEAVING_S, LEG, UploadCutError, read_piece, receive_upload
 
 R = TypeVar("R")
 _LOG = logging.getLogger("holdfast.webhdfs")
@@ -149,14 +149,21 @@ class Application:
 
     async def _send_file(self, exchange: Exchange) -> None:
         file, start, length = await self._run(functools.partial(self._carrier.open_download, exchange))
-        await exchange.begin(200, {"content-length": str(length), "content-type": "application/octet-stream"})
-        async for piece in iter_download(file, start, length, self._run):
+        end = start + length
+        piece = await self._run(functools.partial(read_piece, file, start, end))
+        position = start + len(piece)
+        with exchange.connection.hold_writes():
+            await exchange.begin(200, {"content-length": str(length), "content-type": "application/octet-stream"})
+            await exchange.send_piece(piece, is_last=position == end)
+        if position < end:
+            await asyncio.sleep(LEAVING_S)
+        while position < end:
+            await exchange.connection.wait_for_room()
             if exchange.is_gone:
                 raise RequestAbandonedError
-            exchange.sent_bytes += len(piece)
-            await exchange.send_piece(piece, is_last=exchange.sent_bytes >= length)
-        if not length:
-            await exchange.send_piece(b"", is_last=True)
+            piece = await self._run(functools.partial(read_piece, file, position, end))
+            position += len(piece)
+            await exchange.send_piece(piece, is_last=position == end)
 
     async def _receive_file(self, exchange: Exchange) -> None:
         async def receive() -> Any:

@@ -128,12 +128,8 @@ class Exchange:
         await self.send({"type": "http.response.start", "status": status, "headers": pairs})
 
     async def send_piece(self, piece: bytes, *, is_last: bool) -> None:
-        """Send a part of the body.
-
-        Raises:
-            ClientTooSlowError: the client does not take its answers.
-        """
-        await self.connection.wait_for_room()
+        """Send a part of a file."""
+        self.sent_bytes += len(piece)
         await self.send({"type": "http.response.body", "body": piece, "more_body": not is_last})
 
     async def answer(self, answer: Answer) -> None:

@@ -43,5 +43,5 @@ class JoiningTransport:
     def release(self) -> None:
         """Write what was held back."""
         held, self._held = self._held, None
-        if held:
-            self.write(b"".join(held))
+        if held and not self._transport.is_closing():
+            self._transport.writelines(held)

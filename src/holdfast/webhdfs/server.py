@@ -96,7 +96,7 @@ class Service:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _publish_deliveries(self) -> None:
-        loop = asyncio.get_running_loop()
+        loop, is_waiting = asyncio.get_running_loop(), False
         while True:
             await asyncio.sleep(_PUBLISH_S)
             self._application.measure(self.connections)
@@ -104,8 +104,11 @@ class Service:
                 signal.raise_signal(signal.SIGTERM)  # nobody replaces or stops this process anymore: free the port
             try:
                 await loop.run_in_executor(None, self._carrier.deliveries.publish)
+                is_waiting = False
             except HoldfastError as error:
-                _LOG.warning("what was delivered waits for the database: %s", error)
+                if not is_waiting:  # one line for each time that the database is away
+                    _LOG.warning("what was delivered waits for the database: %s", error)
+                is_waiting = True
 
     def _end(self) -> None:
         """End threads, leadership, and connections to the database."""

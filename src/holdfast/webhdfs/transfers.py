@@ -11,7 +11,7 @@ sends faster than they are stored has to wait.
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from holdfast.namespace.errors import PathNotFoundError
@@ -27,12 +27,17 @@ LEG = "leg"
 """The parameter with the token of the second request."""
 
 PIECE_BYTES = 1024 * 1024
-_FRAME = 64 * 1024
-_FIRST_PIECE = 1024 * 1024
-"""Hadoop's positional read takes what one call of its socket gives, and then asks again for what is missing: with a
-first piece of one frame, Parquet needed twice as many requests."""
+"""Of an upload: how much is written at once."""
 
-_MOST_PIECE = 4 * 1024 * 1024
+_FRAME = 64 * 1024
+_SENT_BYTES = 4 * 1024 * 1024
+"""Of a download: how much is read and sent at once. Hadoop's positional read, which is how Parquet is read, takes what
+its socket has at one moment, and then asks again for what is missing: with smaller pieces there are more requests. This
+is as much as Linux takes from one write."""
+
+LEAVING_S = 0.002
+"""How long after the first piece of a download nothing more is read: a client that has all that it wants goes now."""
+
 _EOF = "java.io.EOFException"
 """HDFS names a plain `IOException`. The contract of Hadoop's streams asks for this one."""
 
@@ -153,15 +158,12 @@ def open_download(call: Call) -> tuple[FileReader, int, int]:
     return file, start, left if wanted is None else min(wanted, left)
 
 
-async def iter_download(file: FileReader, start: int, length: int, run: RunInThread[bytes]) -> AsyncIterator[bytes]:
-    """Yield a range of a file in pieces. Smaller ones come first: a client that seeks gives up after a few.
+def read_piece(file: FileReader, start: int, end: int) -> bytes:
+    """Read what is sent next of a range of a file.
 
     Raises:
         CorruptDataError: see `FileReader.read`.
     """
-    end, size = start + length, _FIRST_PIECE
-    while start < end:
-        # Pieces end where the frames of a blob do: each of them is read as a whole.
-        stop = min(end, (start + size) // _FRAME * _FRAME)
-        yield await run(functools.partial(file.read, start, stop - start))
-        start, size = stop, min(2 * size, _MOST_PIECE)
+    # Pieces end where the frames of a blob do: each of them is read as a whole.
+    stop = min(end, (start + _SENT_BYTES) // _FRAME * _FRAME)
+    return file.read(start, stop - start)
