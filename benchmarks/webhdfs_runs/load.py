@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.namespace_runs.workloads import directory_of, file_name, known_name
+
 __all__ = ["main"]
 
 
@@ -34,7 +36,7 @@ class _Client:
         self.connection.send(f"{request} HTTP/1.1\r\nHost: {self.address}\r\nContent-Length: 0\r\n\r\n".encode())
 
     def receive(self) -> int | None:
-        """Receive what is there; return the status of the answer when it is whole."""
+        """Receive what is there; return the status of the answer when it is whole. Go where it sends the client."""
         self.received += self.connection.recv(65536)
         end = self.received.find(b"\r\n\r\n")
         if end < 0:
@@ -43,20 +45,40 @@ class _Client:
         whole = end + 4 + int(self.received[start : self.received.find(b"\r", start)])
         if len(self.received) < whole:
             return None
-        status = int(self.received[9:12])
+        status, head = int(self.received[9:12]), self.received[:end].decode()
         self.received = self.received[whole:]
+        if status == 307:
+            location = head.partition("location: ")[2].partition("\r")[0]
+            self.send(f"PUT {location.removeprefix(f'http://{self.address}')}")
+            return None
         return status
 
 
 def _requests(workload: str, root: str, options: Mapping[str, int]) -> Callable[[int], str]:
-    """Return what makes the request of each number."""
-    path, user = f"/webhdfs/v1{root}", "user.name=bench"
-    sharing = options.get("sharing", 1)
+    """Return what makes the request of each number: as in `benchmarks.namespace_runs.workloads`."""
+    top = f"/webhdfs/v1{root}"
+
+    def ask(method: str, path: str, operation: str) -> str:
+        return f"{method} {path}?op={operation}&user.name=bench"
 
     def request(number: int) -> str:
-        if workload == "status" or (workload == "mixed" and number % 2):
-            return f"GET {path}?op=GETFILESTATUS&{user}"
-        return f"PUT {path}/d{number // sharing}?op=MKDIRS&{user}"
+        if workload == "status":
+            return ask("GET", top, "GETFILESTATUS")
+        if workload == "mixed" and not number.bit_count() % 2:
+            return ask("GET", f"{top}/{known_name(number)}", "GETFILESTATUS")
+        if workload in ("mkdirs", "mixed"):
+            return ask("PUT", f"{top}/d{number}", "MKDIRS")
+        if workload == "same-names":
+            return ask("PUT", f"{top}/d{number // options['sharing']}", "MKDIRS")
+        if workload == "mkdirs-spread":
+            return ask("PUT", f"{top}/{directory_of(number)}/d{number}", "MKDIRS")
+        file = file_name(number)
+        if workload == "rename":
+            return ask("PUT", f"{top}/{file}", f"RENAME&destination={root}/{file}.new")
+        if workload == "delete":
+            return ask("DELETE", f"{top}/{file}", "DELETE")
+        assert workload == "create", workload
+        return ask("PUT", f"{top}/{file}", "CREATE")
 
     return request
 
@@ -107,7 +129,7 @@ def run_clients(
     return {
         "rate": len(latencies_s) / elapsed_s,
         "done": len(latencies_s),
-        "failed": sum(number for status, number in statuses.items() if status != 200),
+        "failed": sum(number for status, number in statuses.items() if status not in (200, 201)),
         "median_ms": 1000 * statistics.median(latencies_s),
         "cpu_s": time.process_time(),
         "elapsed_s": elapsed_s,

