@@ -125,8 +125,9 @@ async def receive_upload(
                 data, pieces, size = b"".join(pieces), [], 0
                 await run(functools.partial(writer.write, data))
         await run(functools.partial(finish, b"".join(pieces)))
-    finally:
-        await run(writer.discard)  # does nothing to a file that is closed
+    except BaseException:
+        await run(writer.discard)
+        raise
 
 
 # --- downloads --------------------------------------------------------------------------------------------------------
