@@ -153,7 +153,7 @@ class Caller:
     def check_superuser(self, what: str) -> None:
         """Check that the caller is the superuser; `what` completes the message "only the superuser may …"."""
         if not self.is_superuser:
-            raise PermissionDeniedError(f"only the superuser may {what}", user=self.user)
+            raise PermissionDeniedError(f"only the superuser may {what}: act as that one (--user)", user=self.user)
 
     def raise_permission_denied(self, inode: Inode, access: int, path: str) -> NoReturn:
         """Raise the error of a caller who lacks the permission bits `access` on an inode.

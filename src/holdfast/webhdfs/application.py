@@ -196,6 +196,8 @@ class Application:
     async def _answer_failure(self, exchange: Exchange, error: Exception) -> None:
         """Send an error, unless an answer has begun: then cut it, so that it is not taken for whole."""
         if exchange.status or exchange.is_gone:
+            if not exchange.is_gone:
+                _LOG.warning("a download ends early, path=%r: %s", exchange.path, error)
             exchange.connection.abort()
             return
         if not isinstance(error, (HoldfastError, RequestRefusedError)):

@@ -72,7 +72,7 @@ class Duties:
     """
 
     def __init__(self, namespace: Namespace, tokens: TokenStore, settings: ServerSettings, token: str) -> None:
-        self._namespace = namespace
+        self._namespace = namespace.as_user(namespace.configuration.superuser, ())
         self._tokens = tokens
         self._settings = settings
         self._token = token

@@ -94,6 +94,14 @@ def tokens_for_servers(secret: str, servers: Sequence[str], owner: str) -> list[
     return [HadoopToken(identifier, secret.encode(), *_service_of(server)) for server in servers]
 
 
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return host == "localhost"
+    return True
+
+
 def _service_of(server: str) -> tuple[str, str]:
     """Return the kind of the tokens of a server, and what clients call it: by its first address and its port, or by the
     name that stands for several servers.
@@ -103,7 +111,7 @@ def _service_of(server: str) -> tuple[str, str]:
     try:
         if kind is None or parts.path not in ("", "/") or not parts.hostname:
             raise ValueError("another form")
-        if parts.port is None and "://" in server:
+        if parts.port is None and "://" in server and not _is_address(parts.hostname):
             return kind, f"ha-{parts.scheme}:{parts.netloc}"
         if parts.port is None:
             raise ValueError("no port")

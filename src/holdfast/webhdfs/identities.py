@@ -7,21 +7,18 @@ loopback or where that was asked for. A user who is configured as a proxy may ac
 
 from __future__ import annotations
 
-import configparser
-import ipaddress
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
-from holdfast.errors import InvalidRequestError
 from holdfast.namespace.opening import groups_of_user
 from holdfast.runtime import Clock
 from holdfast.webhdfs.failures import ACCESS_DENIED, SECURITY, RequestRefusedError
 from holdfast.webhdfs.hadoop_tokens import HadoopToken
 from holdfast.webhdfs.parameters import Parameters
 from holdfast.webhdfs.tokens import Token, TokenKind, TokenStore
+from holdfast.webhdfs.users_file import UsersFile
 
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9._-]*[$]?")
 """Hadoop's ``dfs.webhdfs.user.provider.user.pattern``."""
@@ -31,94 +28,6 @@ _NOBODY = "dr.who"
 
 _GROUPS_S = 60.0
 _MOST_KNOWN = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class Proxy:
-    """For whom a user may act, and from where; an asterisk stands for all."""
-
-    users: tuple[str, ...] = ()
-    groups: tuple[str, ...] = ()
-    hosts: tuple[str, ...] = ("*",)
-
-    def may_act_for(self, user: str, groups: Sequence[str], host: str) -> bool:
-        """Return whether a request from a host may act for a user with groups."""
-        is_user = "*" in self.users or user in self.users or not {"*", *groups}.isdisjoint(self.groups)
-        return is_user and any(_matches(one, host) for one in self.hosts)
-
-
-def _matches(pattern: str, host: str) -> bool:
-    if pattern in ("*", host):
-        return True
-    try:
-        return ipaddress.ip_address(host) in ipaddress.ip_network(pattern, strict=False)
-    except ValueError:
-        return False
-
-
-@dataclass(frozen=True, slots=True)
-class UsersFile:
-    """The groups of users, and who may act for whom, as a file of the server says.
-
-    Attributes:
-        groups: of the users that it names; None for those of this machine.
-    """
-
-    groups: Mapping[str, tuple[str, ...]] | None = None
-    proxies: Mapping[str, Proxy] = field(default_factory=dict)
-
-    @staticmethod
-    def read(path: Path) -> UsersFile:
-        """Read a file with a section ``[groups]`` (lines ``user = group, group``) and sections ``[proxy NAME]``
-        (``users``, ``groups`` and ``hosts``, which are addresses or networks). Names have no white space.
-
-        Raises:
-            InvalidRequestError: it cannot be read, or has another form.
-        """
-        parser = configparser.RawConfigParser(delimiters=("=",), strict=True, default_section="")
-        parser.optionxform = str  # type: ignore[assignment,method-assign]  # names of users keep their case
-        try:
-            parser.read_string(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, configparser.Error) as error:
-            raise InvalidRequestError("the file of users cannot be read: fix it", path=str(path)) from error
-        groups, proxies = None, {}
-        for section in parser.sections():
-            kind, _, name = section.partition(" ")
-            values = {key: _split(value) for key, value in parser.items(section)}
-            _check_names([name, *(part for key, parts in values.items() for part in (key, *parts))])
-            if section == "groups":
-                groups = values
-            elif kind == "proxy" and name and values.keys() <= {"users", "groups", "hosts"}:
-                proxies[name] = Proxy(**values)
-                _check_hosts(proxies[name].hosts)
-            else:
-                raise InvalidRequestError(
-                    "the file of users has the sections [groups] and [proxy NAME] with users, groups and hosts: fix it",
-                    section=section,
-                )
-        return UsersFile(groups, proxies)
-
-
-def _check_names(names: Sequence[str]) -> None:
-    for name in names:
-        if len(name.split()) > 1:
-            raise InvalidRequestError("the file of users separates names by commas: fix it", text=name)
-
-
-def _check_hosts(hosts: Sequence[str]) -> None:
-    for host in hosts:
-        try:
-            if host != "*":
-                ipaddress.ip_network(host, strict=False)
-        except ValueError as error:
-            raise InvalidRequestError(
-                "the hosts of a proxy are addresses such as 10.0.0.7, networks such as 10.0.0.0/24, or *: fix it",
-                host=host,
-            ) from error
-
-
-def _split(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +50,9 @@ class Identities:
 
     Args:
         believes_names: whether ``user.name`` alone is enough.
+
+    Attributes:
+        users: who is in which groups, and who may act for others; may be replaced.
     """
 
     def __init__(
@@ -153,7 +65,7 @@ class Identities:
         machine_groups: Callable[[str], Sequence[str]] = groups_of_user,
     ) -> None:
         self._tokens = tokens
-        self._users = users
+        self.users = users
         self._clock = clock
         self._believes_names = believes_names
         self._machine_groups = machine_groups
@@ -213,17 +125,19 @@ class Identities:
         return _name_in(parameters, "user.name") or _NOBODY
 
     def _act_for(self, real: Identity, user: str, host: str) -> Identity:
-        proxy = self._users.proxies.get(real.user)
+        proxy = self.users.proxies.get(real.user)
         groups = () if proxy is None else self.groups_of(user)
         is_delegated = real.token is not None and real.token.kind is TokenKind.DELEGATION
-        if proxy is None or is_delegated or not proxy.may_act_for(user, groups, host):
+        if proxy is None or is_delegated or not proxy.may_act_for(user, groups):
             raise RequestRefusedError(f"User: {real.user} is not allowed to impersonate {user}", SECURITY)
+        if not proxy.may_act_from(host):
+            raise RequestRefusedError(f"Unauthorized connection for super-user: {real.user} from IP {host}", SECURITY)
         return Identity(user=user, groups=groups, real_user=real.user, token=real.token)
 
     def groups_of(self, user: str) -> tuple[str, ...]:
         """Return the groups of a user."""
-        if self._users.groups is not None:
-            return self._users.groups.get(user, ())
+        if self.users.groups is not None:
+            return self.users.groups.get(user, ())
         now_s = self._clock.elapsed_s()
         known = self._known.get(user)
         if known is None or now_s - known[0] > _GROUPS_S:

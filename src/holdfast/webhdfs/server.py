@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import gc
 import logging
 import math
@@ -22,6 +23,7 @@ from functools import partial
 from typing import Any
 
 import uvicorn
+from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
 from holdfast.errors import HoldfastError, InvalidRequestError, UnavailableError
@@ -29,6 +31,7 @@ from holdfast.namespace import open_namespace
 from holdfast.runtime import repeat_in_thread
 from holdfast.webhdfs.connection import Connection
 from holdfast.webhdfs.settings import ServerSettings
+from holdfast.webhdfs.users_file import UsersFile, WatchedUsersFile
 
 _LOG = logging.getLogger("holdfast.webhdfs")
 
@@ -39,6 +42,8 @@ _HEALTH_S = 60
 
 _COLLECT_EVERY = 10_000
 """After so many new objects, garbage is looked for: there is hardly any in cycles."""
+
+_LEAST_TRASH_S = 60.0
 
 _KEEP_ALIVE_S = 75
 """How long an idle connection stays. Java's closes its own after five seconds."""
@@ -59,7 +64,7 @@ class Service:
         from holdfast.webhdfs.carrying import Carrier
         from holdfast.webhdfs.duties import Duties
         from holdfast.webhdfs.hadoop_tokens import KIND
-        from holdfast.webhdfs.identities import Identities, UsersFile
+        from holdfast.webhdfs.identities import Identities
         from holdfast.webhdfs.pages import Pages
         from holdfast.webhdfs.sites import SiteGate
         from holdfast.webhdfs.tokens import TokenStore
@@ -70,10 +75,11 @@ class Service:
         self._namespace = open_namespace(settings.url, database=settings.database, store_options=settings.store_options)
         database, environment = self._namespace.database, self._namespace.environment
         tokens = TokenStore(database, environment)
-        users = UsersFile() if settings.users_file is None else UsersFile.read(settings.users_file)
-        identities = Identities(tokens, users, environment.clock, believes_names=settings.does_believe_names)
+        self._users_file = WatchedUsersFile(settings.users_file)
+        users = self._users_file.read()
+        self._identities = Identities(tokens, users, environment.clock, believes_names=settings.does_believe_names)
         kind = KIND if settings.certificate is None else f"S{KIND}"
-        self._carrier = Carrier(self._namespace, identities, tokens, settings, kind)
+        self._carrier = Carrier(self._namespace, self._identities, tokens, settings, kind)
         self._duties = Duties(self._namespace, tokens, settings, self._carrier.deliveries.server)
         self._log = AccessLog(settings.access_log)
         pages = Pages(self._carrier, settings)
@@ -91,7 +97,7 @@ class Service:
     async def _live(self, receive: Any, send: Any) -> None:
         await receive()
         publishing = asyncio.create_task(self._publish_deliveries())
-        self._running.enter_context(repeat_in_thread(self._duties.run_round, _DUTIES_S))
+        self._running.enter_context(repeat_in_thread(self._run_round, _DUTIES_S))
         gc.freeze()  # what has been imported is not looked at again: a change takes an eighth less time
         gc.set_threshold(_COLLECT_EVERY)
         await send({"type": "lifespan.startup.complete"})
@@ -100,6 +106,13 @@ class Service:
         publishing.cancel()
         await asyncio.get_running_loop().run_in_executor(None, self._end)
         await send({"type": "lifespan.shutdown.complete"})
+
+    def _run_round(self) -> None:
+        try:
+            self._identities.users = self._users_file.read()
+        except InvalidRequestError as error:
+            _LOG.warning("the users stay as they were: %s", error)
+        self._duties.run_round()
 
     async def _publish_deliveries(self) -> None:
         loop, is_waiting = asyncio.get_running_loop(), False
@@ -113,7 +126,7 @@ class Service:
                 is_waiting = False
             except HoldfastError as error:
                 if not is_waiting:  # one line for each time that the database is away
-                    _LOG.warning("what was delivered waits for the database: %s", error)
+                    _LOG.warning("the database does not answer, and is tried again: %s", error)
                 is_waiting = True
 
     def _end(self) -> None:
@@ -149,15 +162,51 @@ def serve(settings: ServerSettings, on_ready: Callable[[str], None]) -> None:
         config = make_config(settings)
         on_ready(address_of(settings))
         if settings.workers > 1:
-            Multiprocess(config, [listener]).run()
+            _Processes(config, [listener]).run()
         else:
             uvicorn.Server(config).run([listener])
+
+
+class _Processes(Multiprocess):
+    """The processes of a server. The signal that ends them ends this process, too, as it does without others."""
+
+    def __init__(self, config: uvicorn.Config, sockets: list[socket.socket]) -> None:
+        self._handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        self._ended_by: int | None = None
+        super().__init__(config, sockets)
+
+    def run(self) -> None:
+        super().run()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._handlers[number])
+        if self._ended_by is None:
+            raise UnavailableError("a process of the server cannot start: see its message above")
+        signal.raise_signal(self._ended_by)
+
+    def handle_int(self) -> None:
+        self._ended_by = signal.SIGINT
+        super().handle_int()
+
+    def handle_term(self) -> None:
+        self._ended_by = signal.SIGTERM
+        super().handle_term()
+
+
+def _start(settings: ServerSettings, parent: int) -> Service:
+    """Return the application of a process; what fails here fails again, so that the server ends."""
+    try:
+        return Service(settings, parent)
+    except HoldfastError as error:
+        if not parent:
+            raise
+        _LOG.error("%s", error)
+        raise SystemExit(STARTUP_FAILURE) from None
 
 
 def make_config(settings: ServerSettings) -> uvicorn.Config:
     """Return uvicorn's configuration of a process."""
     return uvicorn.Config(
-        partial(Service, settings, os.getpid() if settings.workers > 1 else 0),
+        partial(_start, settings, os.getpid() if settings.workers > 1 else 0),
         factory=True,
         http=Connection,
         ws="none",
@@ -184,15 +233,19 @@ def listen(host: str, port: int) -> socket.socket:
     """Return a listening socket.
 
     Raises:
-        InvalidRequestError: the address does not exist here.
+        InvalidRequestError: the address does not exist here, or the port is for the administrator only.
         UnavailableError: another process has the port.
     """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=2048)
-    except socket.gaierror as error:
-        raise InvalidRequestError("the address does not exist: change the host", host=host) from error
     except OSError as error:
+        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+            raise InvalidRequestError("this machine has no such address: change the host", host=host) from error
+        if isinstance(error, PermissionError):
+            raise InvalidRequestError(
+                "you may not open the port: choose one from 1024 on", host=host, port=port
+            ) from error
         raise UnavailableError(
             "the port cannot be opened: choose another one, or stop what uses it", host=host, port=port
         ) from error
@@ -200,7 +253,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 def address_of(settings: ServerSettings) -> str:
     """Return the address of a server, as its clients write it."""
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    host = f"[{settings.shown_host}]" if ":" in settings.shown_host else settings.shown_host
     return f"http{'' if settings.certificate is None else 's'}://{host}:{settings.port}"
 
 
@@ -219,3 +272,37 @@ def check_settings(settings: ServerSettings) -> None:
             raise InvalidRequestError("the file does not exist: check the path", path=str(path))
     if settings.workers < 1:
         raise InvalidRequestError("a server has at least one worker: change it", workers=settings.workers)
+    if settings.trash_s is not None and settings.trash_s < _LEAST_TRASH_S:
+        raise InvalidRequestError(
+            "clients count the age of trash in minutes: give at least one", trash_s=settings.trash_s
+        )
+    if settings.users_file is not None:
+        UsersFile.read(settings.users_file)
+    if settings.certificate is not None:
+        _check_certificates(settings)
+    if settings.access_log not in ("", "-"):
+        try:
+            open(settings.access_log, "ab").close()
+        except OSError as error:
+            raise InvalidRequestError(
+                "the access log cannot be written: choose another place", path=settings.access_log
+            ) from error
+
+
+def _check_certificates(settings: ServerSettings) -> None:
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        assert settings.certificate is not None, "the caller has looked"
+        context.load_cert_chain(settings.certificate, settings.key, password=_refuse_password)
+        if settings.client_ca is not None:
+            context.load_verify_locations(settings.client_ca)
+    except OSError as error:  # ssl.SSLError is one
+        raise InvalidRequestError(
+            "the certificates cannot be used: give files in PEM form, and the key of the certificate, without a "
+            "password",
+            reason=str(error),
+        ) from error
+
+
+def _refuse_password() -> str:
+    raise OSError("the key has a password")

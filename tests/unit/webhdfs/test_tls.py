@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ssl
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from holdfast.errors import InvalidRequestError
+from holdfast.errors import InvalidRequestError, UnavailableError
 from holdfast.webhdfs.hadoop_tokens import HadoopToken
-from holdfast.webhdfs.server import check_settings
+from holdfast.webhdfs.server import check_settings, listen
 from holdfast.webhdfs.settings import ServerSettings
 from tests.servers.tls import Authority
 from tests.unit.webhdfs.served import Served, serve_fresh
@@ -129,3 +130,47 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path, missing: str) -> No
     given = {**dict.fromkeys(("certificate", "key", "client_ca", "users_file"), path), missing: tmp_path / "nothing"}
     with pytest.raises(InvalidRequestError, match="does not exist"):
         check_settings(ServerSettings(url="", **given))  # type: ignore[arg-type]  # all are paths
+
+
+@pytest.mark.parametrize("what", ["key of another certificate", "no key", "key with a password", "no authority"])
+def test_certificates_that_cannot_be_used_are_refused(tmp_path: Path, what: str) -> None:
+    """Defect: the server said that it serves, and its processes failed one after the other."""
+    authority, text = Authority(tmp_path), tmp_path / "text.pem"
+    text.write_text("nothing", encoding="utf-8")
+    certificate, key = map(Path, authority.issue("one"))
+    files = {"certificate": certificate, "key": key, "client_ca": Path(authority.bundle)}
+    if what == "key of another certificate":
+        files["key"] = Path(authority.issue("other")[1])
+    elif what == "key with a password":
+        locked = tmp_path / "locked.pem"
+        command = ["openssl", "pkey", "-in", str(key), "-aes256", "-passout", "pass:word", "-out", str(locked)]
+        subprocess.run(command, check=True, capture_output=True)
+        files["key"] = locked
+    else:
+        files["key" if what == "no key" else "client_ca"] = text
+    with pytest.raises(InvalidRequestError, match="certificates cannot be used"):
+        check_settings(ServerSettings(url="", **files))
+
+
+# --- other settings ---------------------------------------------------------------------------------------------------
+def test_what_would_fail_later_is_refused(tmp_path: Path) -> None:
+    users = tmp_path / "users.ini"
+    users.write_text("[groups\n", encoding="utf-8")
+    for given, sentence in (
+        ({"users_file": users}, "file of users cannot be read"),
+        ({"access_log": str(tmp_path)}, "access log cannot be written"),
+        ({"access_log": str(tmp_path / "nothing" / "log")}, "access log cannot be written"),
+        ({"trash_s": 59.0}, "in minutes"),
+    ):
+        with pytest.raises(InvalidRequestError, match=sentence):
+            check_settings(ServerSettings(url="", **given))  # type: ignore[arg-type]  # the names say which
+    check_settings(ServerSettings(url="", access_log=str(tmp_path / "log"), trash_s=60.0))
+
+
+def test_an_address_that_is_not_here_is_no_port_in_use() -> None:
+    with pytest.raises(InvalidRequestError, match="no such address"):
+        listen("203.0.113.7", 0)
+    with pytest.raises(InvalidRequestError, match="no such address"):
+        listen("no such host", 0)
+    with listen("127.0.0.1", 0) as first, pytest.raises(UnavailableError, match="stop what uses it"):
+        listen("127.0.0.1", first.getsockname()[1])

@@ -46,7 +46,7 @@ def serve(
         from holdfast.webhdfs.server import serve as run_server
     except ModuleNotFoundError as error:
         raise UnsupportedError("a server needs further packages: pip install 'holdfast[server]'") from error
-    from holdfast.webhdfs.settings import ServerSettings
+    from holdfast.webhdfs.settings import ServerSettings, is_loopback
 
     namespace = run.namespace(name)  # so that mistakes show here
     settings = ServerSettings(
@@ -68,7 +68,10 @@ def serve(
 
     def show_address(address: str) -> None:
         run.out.line({"address": address})
-        run.out.say(f"serving {namespace.configuration.name} at {address}/: webhdfs{address.removeprefix('http')}/")
+        for_clients = address.replace("https:", "swebhdfs:").replace("http:", "webhdfs:")
+        run.out.say(f"serving {namespace.configuration.name} at {address}/: {for_clients}/")
+        if trust_user_name and not is_loopback(host):
+            run.out.note("everyone who reaches this address can be any user, the superuser too")
 
     run_server(settings, show_address)
 

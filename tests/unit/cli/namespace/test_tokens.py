@@ -114,6 +114,8 @@ def test_a_file_that_cannot_be_new_leaves_no_token_and_no_file(place: Path, opti
     [
         (["ann", "--hadoop-file", "f"], "give --server HOST:PORT"),
         (["ann", "--server", "nowhere"], "a server is HOST:PORT"),
+        (["ann", "--server", "webhdfs://127.0.0.1"], "a server is HOST:PORT"),
+        (["ann", "--server", "swebhdfs://localhost"], "a server is HOST:PORT"),
         (["ann", "--for", "0s"], "lasts for a positive time"),
         (["ann", "--for", "soon"], "is not an age"),
         ([""], "the name of a user is empty"),
