@@ -93,6 +93,8 @@ def _cases() -> Iterator[object]:
                 marks.append(pytest.mark.slow)  # `nested` is a wrapper of wrappers
             if (name, check.name) == ("moto", "check_list_many_uploads"):
                 marks.append(pytest.mark.slow)  # it answers a thousand requests in Python
+            if name == "weed" and check.name.endswith("_race"):
+                marks.append(pytest.mark.slow)  # it takes seconds for each; moto has the same races
             yield pytest.param(name, check, id=f"{name}-{check.name}", marks=marks)
 
 
