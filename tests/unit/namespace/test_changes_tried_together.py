@@ -71,6 +71,13 @@ def test_what_nothing_is_known_of_is_left_to_be_run_alone(world: World) -> None:
     assert all_records(world.database) == before
 
 
+def test_who_locks_what_it_reads_guesses_nothing(world: World) -> None:
+    client = world.client(locks=True)
+    client.status("/d/f")
+    assert client.operations.try_together(_as_root(world, Delete(path=_P("/d/f"), recursive=False))) == [False]
+    assert world.client().exists("/d/f")
+
+
 def test_what_is_refused_or_changes_nothing_is_left_to_be_run_alone(world: World) -> None:
     client = world.client()
     for path in ("/d/f", "/d/e", "/open"):
@@ -92,11 +99,14 @@ def test_what_is_refused_or_changes_nothing_is_left_to_be_run_alone(world: World
 
 
 def test_wrong_hints_are_dropped_and_nothing_happens(world: World) -> None:
-    client = world.client()
+    calls: list[str] = []
+    client = world.client(database=HookedDatabase(world.database, lambda call, _: calls.append(call)))
     client.status("/d/f")
     world.client().rename("/d", "/moved")
     asked = _as_root(world, Delete(path=_P("/d/f"), recursive=False))
-    assert client.operations.try_together(asked) == [False]
+    calls.clear()
+    assert [client.operations.try_together(asked) for _ in range(2)] == [[False], [False]]
+    assert calls == ["commit_group"], "the second time, it is known that nothing is known"
     assert _read(world.client(), "/moved/f") == b"content of a file"
     assert client.delete("/d/f") is False  # from the database now
 

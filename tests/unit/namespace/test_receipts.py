@@ -254,6 +254,11 @@ def test_an_owed_answer_that_is_replaced_meanwhile_is_not_taken(world: World) ->
     assert seen == [True]
 
 
+def test_a_change_of_one_path_as_another_one_has_its_receipt(world: World) -> None:
+    Server(world, "one").receive(CHANGES["set permission"], others=("/x", "/y"))
+    assert Server(world, "two").receive(CHANGES["set permission"], others=("/x", "/y")) == "repeated"
+
+
 def test_a_change_elsewhere_shows_that_the_client_has_gone_on(world: World) -> None:
     """A rename also replaces the receipt at its target; so a deletion there, as before, is a new one."""
     server = Server(world, "one")
@@ -430,6 +435,29 @@ def test_a_process_deletes_its_own_receipts_only(world: World) -> None:
     keys = {receipt_key("ann", path): number for number, path in enumerate(("/x", "/y", "/z"), 1)}
     delete_receipts(world.database, "one", keys)
     assert set(world.records(b"q")) == {receipt_key("ann", "/y")}
+
+
+def test_a_receipt_that_was_replaced_is_not_deleted(world: World) -> None:
+    """The newer answer of the same process may still be lost."""
+    server = Server(world, "one")
+    server.receive(CHANGES["set permission"])
+    server.receive(CHANGES["set owner"], asked="other")
+    delete_receipts(world.database, "one", {receipt_key("ann", "/x"): 1})
+    assert set(world.records(b"q")) == {receipt_key("ann", "/x")}
+    delete_receipts(world.database, "one", {receipt_key("ann", "/x"): 2})
+    assert not world.records(b"q")
+
+
+def test_an_old_receipt_that_is_replaced_meanwhile_is_not_deleted(world: World) -> None:
+    Server(world, "one").receive(CHANGES["set permission"])
+    world.clock.sleep(LONGEST_REPEAT_MS / 1000 + 1)
+
+    def replace_it(call: str, argument: object) -> None:
+        if call == "commit":
+            Server(world, "two").receive(CHANGES["set owner"])
+
+    delete_old_receipts(HookedDatabase(world.database, replace_it), int(world.clock.now_s() * 1000))
+    assert Server(world, "three").receive(CHANGES["set owner"]) == "repeated"
 
 
 def test_old_receipts_and_books_of_the_dead_are_deleted(world: World) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from holdfast.namespace.keys import kind_range
+from holdfast.namespace import Namespace
+from holdfast.namespace.keys import LEADER, kind_range, receipt_key
+from holdfast.namespace.maintenance import LeaderElection, LockTerm, current_leader
 from holdfast.transactions.base import Commit
 from holdfast.webhdfs.duties import Duties
+from holdfast.webhdfs.servers import SILENT_S, ServerRecord, list_servers, server_key
 from holdfast.webhdfs.settings import ServerSettings
 from holdfast.webhdfs.tokens import TokenStore
 from tests.namespace_world import HookedDatabase, World
 
 TREES = 10
+_TRASH = "/user/ann/.Trash"
 
 
 def _duties(
@@ -20,17 +24,30 @@ def _duties(
     return Duties(namespace, tokens, ServerSettings(url="holdfast://world", trash_s=trash_s), "a-server")
 
 
-def test_a_server_that_stops_does_not_wait_for_its_collection() -> None:
-    """Defect: it did for up to 30 seconds."""
-    world = World()
+def _names(namespace: Namespace, path: str) -> list[str]:
+    return [entry.name for entry in namespace.list(path)]
+
+
+def _with_trees_to_collect(world: World) -> None:
     client = world.client()
     for number in range(TREES):
         client.mkdirs(f"/{number}")
         client.delete(f"/{number}", recursive=True)
+
+
+def _collects(call: str, argument: object) -> bool:
+    """Return whether a call of the database removes a deleted tree."""
     start, end = kind_range(b"r")
+    return isinstance(argument, Commit) and any(start <= key < end for key in argument.deletes)
+
+
+def test_a_server_that_stops_does_not_wait_for_its_collection() -> None:
+    """Defect: it did for up to 30 seconds."""
+    world = World()
+    _with_trees_to_collect(world)
 
     def stop_in_the_middle(call: str, argument: object) -> None:
-        if isinstance(argument, Commit) and any(start <= key < end for key in argument.deletes):
+        if _collects(call, argument):
             duties.stop()
 
     duties = _duties(world, HookedDatabase(world.database, stop_in_the_middle))
@@ -54,3 +71,81 @@ def test_a_server_of_any_user_empties_the_trash_of_all() -> None:
     assert len(left) == 1
     assert left[0] not in ("Current", "200101000000"), "a checkpoint of now"
     assert client.exists(f"/user/ann/.Trash/{left[0]}/data")
+
+
+def test_a_collection_renews_the_lead() -> None:
+    world = World()
+    _with_trees_to_collect(world)
+
+    def let_time_pass(call: str, argument: object) -> None:
+        world.clock.at_s += 6.0 * _collects(call, argument)
+
+    _duties(world, HookedDatabase(world.database, let_time_pass)).run_round()
+    leader = current_leader(world.database, world.clock)
+    assert leader is not None and leader.holder == "a-server"
+    assert not world.records(b"r")
+
+
+def test_a_collection_ends_if_another_server_leads() -> None:
+    world = World()
+    _with_trees_to_collect(world)
+
+    def let_another_lead(call: str, argument: object) -> None:
+        if _collects(call, argument):
+            world.clock.at_s += 31.0
+            LeaderElection(world.database, world.clock, "another").try_to_lead()
+
+    _duties(world, HookedDatabase(world.database, let_another_lead)).run_round()
+    assert 0 < len(world.records(b"r")) < TREES
+
+
+def test_the_trash_is_put_aside_and_deleted_when_it_is_old() -> None:
+    world = World()
+    client, duties = world.client(), _duties(world, trash_s=3600)
+    client.mkdirs(f"{_TRASH}/notes")
+    client.write_file("/user/no-home", b"")
+    for name in ("old", "new"):
+        client.mkdirs(f"{_TRASH}/Current/{name}")
+        duties.run_round()
+        world.clock.at_s += 2000
+    *checkpoints, other = _names(client, _TRASH)
+    assert other == "notes"
+    assert [_names(client, f"{_TRASH}/{one}") for one in checkpoints] == [["old"], ["new"]]
+    duties.run_round()
+    assert _names(client, _TRASH) == [checkpoints[1], "notes"]
+    world.clock.at_s += 2000
+    duties.run_round()
+    assert _names(client, _TRASH) == ["notes"]
+
+
+def test_a_server_that_has_lost_the_lead_leaves_trash_and_tokens_alone() -> None:
+    """It was stopped between its last read and its commit."""
+    world = World()
+    world.client().mkdirs(f"{_TRASH}/Current/d")
+    TokenStore(world.database, world.environment).issue("ann", 1.0)
+    world.clock.at_s += 2.0
+    was_asked: list[str] = []
+
+    def let_another_lead(call: str, argument: object) -> None:
+        if isinstance(argument, Commit) and LEADER in argument.reads and LEADER not in argument.puts:
+            world.database.commit(Commit(puts={LEADER: LockTerm("another", world.clock.at_s + 30).encode()}))
+            was_asked.append(call)
+
+    _duties(world, HookedDatabase(world.database, let_another_lead), trash_s=3600).run_round()
+    assert was_asked == ["commit"]
+    assert _names(world.client(), _TRASH) == ["Current"]
+    assert world.records(b"a"), "the other server does the rest"
+
+
+def test_what_has_expired_is_removed() -> None:
+    world = World()
+    for token, silent_s in (("dead", 3 * SILENT_S), ("from the future", -3 * SILENT_S), ("silent", 1.5 * SILENT_S)):
+        record = ServerRecord(token=token, host="", port=1, pid=1, since_s=0, at_s=world.clock.at_s - silent_s)
+        world.database.commit(Commit(puts={server_key(token): record.encode()}))
+    world.database.commit(Commit(puts={receipt_key("ann", "/x"): b"1 1 1 a-server it"}))
+    TokenStore(world.database, world.environment).issue("ann", 1.0)
+    world.clock.at_s += 2.0
+    _duties(world).run_round()
+    assert {one.token for one in list_servers(world.database)} == {"a-server", "silent"}
+    assert not world.records(b"q")
+    assert not world.records(b"a")

@@ -25,7 +25,7 @@ from holdfast.webhdfs.tokens import (
     TokenStore,
 )
 from tests.clocks import CountingIds, StillClock
-from tests.namespace_world import all_records
+from tests.namespace_world import HookedDatabase, all_records
 
 
 class _CountingDatabase(MemoryBackend):
@@ -43,8 +43,8 @@ class _World:
         self.clock = StillClock(1_800_000_000.0)
         ids = CountingIds()
         self.database = _CountingDatabase(ids)
-        environment = Environment(clock=self.clock, ids=ids, runner=SerialRunner())
-        self.here, self.there = (TokenStore(self.database, environment) for _ in range(2))
+        self.environment = Environment(clock=self.clock, ids=ids, runner=SerialRunner())
+        self.here, self.there = (TokenStore(self.database, self.environment) for _ in range(2))
 
     def delegation(self, user: str = "ann", renewer: str = "yarn", parent: Token | None = None) -> tuple[str, Token]:
         return self.here.issue(
@@ -280,6 +280,19 @@ def test_a_renewed_token_is_renewed_for_the_server_that_remembers_the_old_one() 
     world.here.renew(secret, "yarn")
     world.clock.at_s += 1.5
     assert world.here.find(secret) is not None
+
+
+def test_a_token_that_is_cancelled_while_it_is_renewed_is_gone() -> None:
+    world = _World()
+    secret, _ = world.delegation()
+
+    def cancel(call: str, argument: object) -> None:
+        if call == "commit" and world.records():
+            world.there.cancel(secret, "ann")
+
+    with pytest.raises(RequestRefusedError):
+        TokenStore(HookedDatabase(world.database, cancel), world.environment).renew(secret, "yarn")
+    assert world.records() == {}
 
 
 @pytest.mark.parametrize("user", ["ann", "yarn"])
