@@ -254,6 +254,21 @@ def test_an_owed_answer_that_is_replaced_meanwhile_is_not_taken(world: World) ->
     assert seen == [True]
 
 
+def test_that_an_answer_was_delivered_says_nothing_of_one_that_has_replaced_it(world: World) -> None:
+    first, third = Server(world, "one"), Server(world, "three")
+    first.receive(CHANGES["mkdirs"])
+    first.publish(through=1)
+
+    def be_faster(call: str, argument: object) -> None:
+        if call == "get_many" and argument == [answers_key("one")]:
+            world.client().delete("/x", recursive=True)
+            assert third.receive(CHANGES["mkdirs"]) == "new"
+            third.publish(through=1, lost=[1])
+
+    second = Server(world, "two", HookedDatabase(world.database, be_faster))
+    assert second.receive(CHANGES["mkdirs"]) == "repeated"
+
+
 def test_a_change_of_one_path_as_another_one_has_its_receipt(world: World) -> None:
     Server(world, "one").receive(CHANGES["set permission"], others=("/x", "/y"))
     assert Server(world, "two").receive(CHANGES["set permission"], others=("/x", "/y")) == "repeated"
