@@ -19,7 +19,9 @@ def test_pending_work_is_counted_by_kind() -> None:
     assert count_pending_work(namespace, world.clock) == {**nothing, "leases": 1, "deleted_trees": 1}
     namespace.collect()
     assert count_pending_work(namespace, world.clock) == {**nothing, "leases": 1, "garbage_blobs": 1}
-    world.clock.at_s += world.safety_age_s + 1
+    world.clock.at_s += world.safety_age_s - 1
+    assert count_pending_work(namespace, world.clock)["garbage_blobs_due"] == 0
+    world.clock.at_s += 2
     assert count_pending_work(namespace, world.clock)["garbage_blobs_due"] == 1
 
 

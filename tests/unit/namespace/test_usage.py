@@ -51,9 +51,10 @@ def test_what_the_caller_may_not_list_is_said_and_not_counted() -> None:
     world = World()
     root = world.client()
     _make_tree(root)
-    root.set_permission("/t/a/x", 0o700)
-    first, *_ = _measure(world.client("ann"), "/t").entries
-    assert first == EntryUsage("a", True, size=5, files=1, directories=2, unreadable=1)
+    for mode in (0o700, 0o711, 0o744):
+        root.set_permission("/t/a/x", mode)
+        first, *_ = _measure(world.client("ann"), "/t").entries
+        assert first == EntryUsage("a", True, size=5, files=1, directories=2, unreadable=1)
     root.set_permission("/t", 0o711)
     with pytest.raises(PermissionDeniedError, match="may not read"):
         _measure(world.client("ann"), "/t")

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 
 import pytest
 
+from holdfast.namespace.keys import ROOT_KEY
+from holdfast.transactions.base import Commit
 from holdfast.webhdfs import metrics
-from holdfast.webhdfs.page_data import describe_usage
+from holdfast.webhdfs.page_data import describe_usage, describe_work
+from holdfast.webhdfs.pages import Pages
 from holdfast.webhdfs.settings import ServerSettings
 from holdfast.webhdfs.tokens import TokenStore
+from tests.namespace_world import SUPERUSER, World
 from tests.patience import wait_until
+from tests.unit.webhdfs.carried import CarryingServer
 from tests.unit.webhdfs.page_server import PageServer, serve_page
 
 
@@ -152,3 +158,36 @@ def test_only_operations_of_webhdfs_count_as_operations(server: PageServer) -> N
     assert metrics.count_requests() == before
     server.get("/webhdfs/v1/", {"op": "GETFILESTATUS", "user.name": "ann"})
     assert metrics.count_requests() == before + 1
+
+
+def test_a_server_that_stops_or_has_no_namespace_is_not_healthy() -> None:
+    world = World()
+    server = CarryingServer(world)
+    pages = Pages(server.carrier, ServerSettings(url=""))
+
+    def ask(is_draining: bool) -> tuple[int, str]:
+        exchange = server.receive("GET", "/", "op=GETHOMEDIRECTORY")
+        exchange.connection.is_draining = is_draining
+        exchange.scope["raw_path"] = b"/health"  # type: ignore[index]  # it is a dictionary
+        answer = pages.find(exchange)
+        assert answer is not None
+        return answer.status, json.loads(answer.body).get("problem", "")
+
+    assert ask(False) == (200, "")
+    assert ask(True) == (503, "the server stops")
+    world.database.commit(Commit(deletes=[ROOT_KEY]))
+    assert ask(False) == (503, "the database has no root directory")
+
+
+def test_the_path_of_an_open_file_that_is_gone_is_for_the_superuser() -> None:
+    world = World()
+    file = world.client().create_with_lease("/secret")
+    (key,) = (key for key in world.records(b"i") if key.endswith(b"secret"))
+    world.database.commit(Commit(deletes=[key]))
+    server = CarryingServer(world)
+    for user, path in ((SUPERUSER, "/secret"), ("ann", None)):
+        call = server.carrier.make_call(server.receive("GET", "/", "op=GETHOMEDIRECTORY", user=user))
+        found = describe_work(call)["openFiles"]
+        assert isinstance(found, list)
+        assert [(one["path"], one["isHidden"]) for one in found] == [(path, path is None)]
+    file.discard()

@@ -88,7 +88,14 @@ def _children(server: ServerProcess) -> set[int]:
     """Return the processes that serve: uvicorn's start with this argument."""
     path = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children")
     pids = [int(one) for one in path.read_text().split()]
-    return {one for one in pids if b"spawn_main" in Path(f"/proc/{one}/cmdline").read_bytes()}
+    return {one for one in pids if _does_serve(one)}
+
+
+def _does_serve(pid: int) -> bool:
+    try:
+        return b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return False  # it has just ended
 
 
 def _is_running(pid: int) -> bool:

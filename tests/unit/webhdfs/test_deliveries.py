@@ -1,0 +1,118 @@
+"""Which answers have reached their clients: what is known of each, and what other servers read of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from holdfast.namespace.keys import answers_key, receipt_key
+from holdfast.namespace.receipts import KEPT_MS, LONGEST_REPEAT_MS, AnswerBook, Receipt
+from holdfast.transactions.base import Commit
+from holdfast.webhdfs.deliveries import Deliveries, SentAnswer
+from tests.namespace_world import World
+from tests.unit.webhdfs.carried import KnownConnection
+
+_KEY = receipt_key("ann", "/x")
+
+
+@pytest.mark.parametrize(
+    ("sent_s", "now_s", "fate", "was_delivered"),
+    [
+        (None, 9.0, {}, None),
+        (None, 9.0, {"unacknowledged": 0}, None),
+        (None, 9.0, {"is_lost": True}, False),
+        (None, 9.0, {"requests": 2}, None),  # pipelined: the next request came before the answer
+        (None, 9.0, {"is_ended": True}, None),
+        (5.0, 9.0, {}, None),
+        (5.0, 9.0, {"unacknowledged": 0}, True),
+        (5.0, 5.1, {"unacknowledged": 0}, None),  # the client may give up just now
+        (5.0, 5.1, {"requests": 2}, True),
+        (5.0, 5.1, {"is_ended": True}, True),
+        (5.0, 9.0, {"is_lost": True, "unacknowledged": 0}, False),
+        (5.0, 9.0, {"is_lost": True, "requests": 2}, True),  # what is lost is the answer to a later request
+    ],
+)
+def test_what_is_known_of_an_answer(
+    sent_s: float | None, now_s: float, fate: Mapping[str, int], was_delivered: bool | None
+) -> None:
+    connection = KnownConnection(**fate)  # type: ignore[arg-type]  # each fits its field
+    assert SentAnswer(1, _KEY, connection, 1, sent_s).observe(now_s) is was_delivered
+    assert SentAnswer(1, _KEY, connection, 1, sent_s, is_without_effect=True).observe(now_s) is True
+
+
+def test_what_is_known_once_stays() -> None:
+    connection = KnownConnection(requests=2)
+    answer = SentAnswer(1, _KEY, connection, 1, 5.0)
+    assert answer.observe(9.0) is True
+    connection.is_lost, connection.requests = True, 1
+    assert answer.observe(9.0) is True
+
+
+class _Server:
+    """A process of a server, and what others read of its answers."""
+
+    def __init__(self) -> None:
+        self.world = World()
+        self.deliveries = Deliveries(self.world.database, self.world.clock, "one")
+
+    def expect(self, connection: KnownConnection, key: bytes = _KEY) -> SentAnswer:
+        """Return an answer that was sent, to a change whose receipt was written."""
+        answer = self.deliveries.expect(key, connection, 1)
+        answer.sent_s = self.world.clock.at_s
+        receipt = Receipt("it", "one", answer.number, int(self.world.clock.at_s * 1000))
+        self.world.database.commit(Commit(puts={key: receipt.encode()}))
+        return answer
+
+    def publish(self) -> AnswerBook:
+        """Publish what is known, and return what others read."""
+        self.deliveries.publish()
+        return AnswerBook.decode(self.world.database.get_many([answers_key("one")])[answers_key("one")].value)
+
+
+def test_servers_tell_each_other_of_every_answer() -> None:
+    server = _Server()
+    fates = [KnownConnection(), KnownConnection(is_lost=True), KnownConnection(requests=2)]
+    numbers = [server.expect(one).number for one in fates]
+    known = [None, False, True]
+    for _ in range(2):  # before and after it was published
+        assert [server.deliveries.was_delivered(number) for number in numbers] == known
+        book = server.publish()
+        assert [book.was_delivered(number) for number in numbers] == known
+    fates[0].is_ended = True
+    assert [server.publish().was_delivered(number) for number in numbers] == [True, False, True]
+
+
+def test_a_lost_answer_is_remembered_as_long_as_its_request_may_come_again() -> None:
+    server = _Server()
+    number = server.expect(KnownConnection(is_lost=True)).number
+    assert server.publish().was_delivered(number) is False
+    server.world.clock.at_s += LONGEST_REPEAT_MS / 1000
+    assert server.publish().was_delivered(number) is False
+    server.world.clock.at_s += 1
+    assert server.publish().lost == frozenset()
+
+
+def test_a_server_that_has_nothing_new_to_tell_shows_once_a_minute_that_it_lives() -> None:
+    server = _Server()
+    first = server.publish()
+    server.world.clock.at_s += 59
+    assert server.publish() == first
+    server.world.clock.at_s += 1
+    assert server.publish().at_ms == first.at_ms + 60_000
+
+
+def test_a_receipt_is_kept_for_late_arrivals_and_deleted_once_its_answer_was_delivered() -> None:
+    server = _Server()
+    keys = [receipt_key("ann", name) for name in ("delivered", "lost", "unknown")]
+    for key, connection in zip(
+        keys, (KnownConnection(is_ended=True), KnownConnection(is_lost=True), KnownConnection()), strict=True
+    ):
+        server.expect(connection, key)
+    server.publish()
+    server.world.clock.at_s += KEPT_MS / 1000
+    server.publish()
+    assert set(server.world.records(b"q")) == set(keys)
+    server.world.clock.at_s += 1
+    server.publish()
+    assert set(server.world.records(b"q")) == set(keys[1:])

@@ -1,0 +1,214 @@
+"""A request that comes again because its answer was lost gets the same answer without another effect; others do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from holdfast.errors import OutcomeUnknownError
+from holdfast.namespace import Namespace
+from holdfast.namespace.errors import PathNotFoundError
+from holdfast.namespace.operation import RequestAbandonedError
+from holdfast.transactions.base import Commit, Outcome
+from holdfast.webhdfs.changing import DONE, TRUE
+from holdfast.webhdfs.operations import OPERATIONS
+from holdfast.webhdfs.settings import Limits
+from tests.namespace_world import HookedDatabase, World
+from tests.unit.webhdfs.carried import CarryingServer
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    client = world.client()
+    client.mkdirs("/d/e")
+    for name in ("f", "g", "h"):
+        client.write_file(f"/d/{name}", b"content of a file")
+    client.set_xattr("/d/f", "user.a", b"1")
+    client.flush()
+    return world
+
+
+def _write(path: str) -> Callable[[Namespace], object]:
+    return lambda namespace: namespace.write_file(path, b"of somebody else", overwrite=True)
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A change, and what somebody else does after it so that a second effect would be seen."""
+
+    method: str
+    path: str
+    query: str
+    undo: Callable[[Namespace], object]
+
+
+_CHANGES = (
+    _Change("PUT", "/d/new", "op=MKDIRS", lambda namespace: namespace.delete("/d/new")),
+    _Change("PUT", "/d/f", "op=RENAME&destination=/d/e", _write("/d/f")),
+    _Change("PUT", "/d/f", "op=RENAME&destination=/d/new&renameoptions=NONE", _write("/d/f")),
+    _Change("PUT", "/d/f", "op=RENAME&destination=/d/g&renameoptions=OVERWRITE", _write("/d/f")),
+    _Change("DELETE", "/d/f", "op=DELETE", _write("/d/f")),
+    _Change(
+        "POST",
+        "/d/f",
+        "op=CONCAT&sources=/d/g,/d/h",
+        lambda namespace: [_write(path)(namespace) for path in ("/d/g", "/d/h")],
+    ),
+    _Change("POST", "/d/f", "op=TRUNCATE&newlength=3", _write("/d/f")),
+    _Change(
+        "PUT", "/d/f", "op=SETPERMISSION&permission=600", lambda namespace: namespace.set_permission("/d/f", 0o640)
+    ),
+    _Change("PUT", "/d/f", "op=SETOWNER&owner=bob", lambda namespace: namespace.set_owner("/d/f", "eve")),
+    _Change("PUT", "/d/f", "op=SETTIMES&modificationtime=5", lambda namespace: namespace.set_times("/d/f", 6, 7)),
+    _Change("PUT", "/d/f", "op=SETREPLICATION&replication=2", lambda namespace: namespace.set_replication("/d/f", 4)),
+    _Change("PUT", "/d", "op=SETQUOTA&namespacequota=50", lambda namespace: namespace.set_quota("/d", names=60)),
+    _Change(
+        "PUT",
+        "/d/f",
+        "op=SETXATTR&xattr.name=user.b&xattr.value=0x00&flag=CREATE",
+        lambda namespace: namespace.remove_xattr("/d/f", "user.b"),
+    ),
+    _Change(
+        "PUT",
+        "/d/f",
+        "op=REMOVEXATTR&xattr.name=user.a",
+        lambda namespace: namespace.set_xattr("/d/f", "user.a", b"2"),
+    ),
+)
+
+
+def _tree(world: World) -> dict[bytes, object]:
+    return {key: one for kind in (b"i", b"r", b"u") for key, one in world.records(kind).items()}
+
+
+def test_every_change_is_in_the_table() -> None:
+    changes = {name for by_name in OPERATIONS.values() for name, one in by_name.items() if one.repeated is not None}
+    assert {one.query.partition("&")[0] for one in _CHANGES} == {f"op={name}" for name in changes}
+
+
+@pytest.mark.parametrize("change", _CHANGES, ids=lambda change: change.query)
+@pytest.mark.parametrize("is_elsewhere", [False, True], ids=["here", "elsewhere"])
+@pytest.mark.parametrize("is_cached", [False, True], ids=["alone", "together"])
+def test_a_repeat_has_the_same_answer_and_no_effect(
+    world: World, change: _Change, is_elsewhere: bool, is_cached: bool
+) -> None:
+    first = CarryingServer(world)
+    if is_cached:  # so that those which are tried together succeed
+        for path in ("/d/e", "/d/f", "/d/g"):
+            first.carrier.namespace.status(path)
+    answer = first.answer_and_lose(first.receive(change.method, change.path, change.query))
+    change.undo(world.client())
+    world.client().flush()
+    before = _tree(world)
+    second = CarryingServer(world) if is_elsewhere else first
+    query = f"{change.query}&namenoderpcaddress=other"  # which does not matter
+    assert second.answer(second.receive(change.method, change.path, query)) == answer
+    assert _tree(world) == before
+    assert answer in (DONE, TRUE)
+
+
+@pytest.mark.parametrize(
+    "different",
+    [{"client": "10.0.0.2"}, {"user": "ann"}, {"query": "op=DELETE&recursive=false"}, {"path": "/d/g"}],
+    ids=str,
+)
+def test_what_differs_in_one_thing_is_another_request(world: World, different: dict[str, str]) -> None:
+    world.client().set_permission("/d", 0o777)
+    server = CarryingServer(world)
+    same = {"path": "/d/f", "query": "op=DELETE"}
+    assert server.answer_and_lose(server.receive("DELETE", **same)) == TRUE
+    _write("/d/f")(world.client())
+    assert server.answer(server.receive("DELETE", **(same | different))) == TRUE
+    assert not world.client().exists({**same, **different}["path"])
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "query"),
+    [
+        ("PUT", "/d/f", "op=RENAME&destination=/d/g"),
+        ("PUT", "/d/f", "op=RENAME&destination=/d/g&renameoptions=OVERWRITE"),
+        ("POST", "/d/f", "op=CONCAT&sources=/d/h,/d/g"),
+        ("PUT", "/d/g", "op=CREATE&leg=1"),
+    ],
+)
+def test_a_change_shows_at_each_of_its_paths_that_the_client_has_gone_on(
+    world: World, method: str, path: str, query: str
+) -> None:
+    server = CarryingServer(world)
+    assert server.answer_and_lose(server.receive("DELETE", "/d/g", "op=DELETE")) == TRUE
+    if "CONCAT" in query:
+        _write("/d/g")(world.client())
+    change = server.receive(method, path, query)
+    if "CREATE" in query:
+        server.upload(change, b"new")
+    else:
+        server.answer(change)
+    if "CONCAT" in query:
+        _write("/d/g")(world.client())
+    assert server.answer(server.receive("DELETE", "/d/g", "op=DELETE")) == TRUE
+    assert not world.client().exists("/d/g")
+
+
+def test_an_upload_that_comes_again_is_recognized_by_its_leg(world: World) -> None:
+    server = CarryingServer(world)
+    first = server.receive("PUT", "/d/new", "op=CREATE&overwrite=true&leg=1")
+    server.upload(first, b"new")
+    first.connection.is_lost = True
+    _write("/d/new")(world.client())
+    server.upload(server.receive("PUT", "/d/new", "op=CREATE&overwrite=true&leg=1"), b"new")
+    assert world.client().open("/d/new").read() == b"of somebody else"
+    server.upload(server.receive("PUT", "/d/new", "op=CREATE&overwrite=true&leg=2"), b"new")
+    assert world.client().open("/d/new").read() == b"new"
+
+
+def test_a_change_for_which_nobody_waits_anymore_is_not_begun(world: World) -> None:
+    server = CarryingServer(world)
+    server.carrier.namespace.status("/d/f")
+    late = server.receive("DELETE", "/d/f", "op=DELETE")
+    world.clock.at_s += Limits().request_s
+    with pytest.raises(RequestAbandonedError):
+        server.answer(late)
+    assert world.client().exists("/d/f")
+
+
+def test_a_change_that_is_refused_owes_no_answer(world: World) -> None:
+    server = CarryingServer(world)
+    refused = server.receive("PUT", "/d/nothing", "op=SETPERMISSION&permission=600")
+    with pytest.raises(PathNotFoundError):
+        server.answer_and_lose(refused)
+    assert refused.delivery is not None and refused.delivery.is_without_effect
+
+
+def test_a_request_that_is_refused_hinders_none_that_is_tried_with_it(world: World) -> None:
+    server = CarryingServer(world)
+    for path in ("/d/e", "/d/f", "/d/g"):
+        server.carrier.namespace.status(path)
+    asked = [
+        server.receive("PUT", "/d/f", "op=RENAME"),
+        server.receive("PUT", "/d/new", "op=MKDIRS"),
+        server.receive("DELETE", "/d/g", "op=DELETE&recursive=perhaps"),
+        server.receive("PUT", "/d/e", "op=RENAME&destination=/d/new2&renameoptions=NONE"),
+        server.receive("PUT", "/d/../f", "op=MKDIRS"),
+        server.receive("DELETE", "/d/f", "op=DELETE"),
+    ]
+    assert server.carrier.change_together(asked) == [None, TRUE, None, None, None, TRUE]
+    assert [one.name for one in world.client().list("/d")] == ["e", "g", "h", "new"]
+
+
+class _Losing(HookedDatabase):
+    """A database whose answer to a group is lost after the commit."""
+
+    def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
+        self.inner.commit_group(commits)
+        raise OutcomeUnknownError("the connection was lost: read before you repeat")
+
+
+def test_a_change_whose_outcome_is_unknown_recognizes_itself_at_once(world: World) -> None:
+    server = CarryingServer(world, _Losing(world.database, lambda *_: None))
+    server.carrier.namespace.status("/d/f")
+    assert server.answer(server.receive("DELETE", "/d/f", "op=DELETE")) == TRUE
+    assert not world.client().exists("/d/f")
+    assert world.clock.waits == []
