@@ -1,0 +1,149 @@
+"""The bytes of files: which of them a download sends, and how many uploads are received at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+import logging
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import cast
+
+import pytest
+from prometheus_client import REGISTRY
+
+from holdfast.errors import CorruptDataError
+from holdfast.namespace.file_reader import FileReader
+from holdfast.webhdfs import application
+from holdfast.webhdfs.settings import Limits, ServerSettings
+from holdfast.webhdfs.transfers import iter_download
+from tests.patience import PATIENCE_S, wait_until
+from tests.unit.webhdfs.served import Served, serve_fresh
+
+_FRAME = 64 * 1024
+_MIB = 1024 * 1024
+_SIZE = 9 * _MIB + 5
+_EOF = "java.io.EOFException"
+
+
+class _File:
+    """A file that notes what is read of it."""
+
+    def __init__(self) -> None:
+        self.reads: list[tuple[int, int]] = []
+
+    def read(self, start: int, length: int) -> bytes:
+        self.reads.append((start, length))
+        return b"." * length
+
+
+async def _run(work: Callable[[], bytes]) -> bytes:
+    return work()
+
+
+@pytest.mark.parametrize("start", [0, 1, _FRAME - 1, _FRAME, _FRAME + 1, _MIB - 1, _MIB, _SIZE - 1])
+@pytest.mark.parametrize("length", [0, 1, _FRAME, _MIB - 1, _MIB, _MIB + 1, _SIZE])
+def test_a_download_is_read_once_in_pieces_that_end_where_frames_do(start: int, length: int) -> None:
+    file, length = _File(), min(length, _SIZE - start)
+
+    async def download() -> int:
+        return sum([len(one) async for one in iter_download(cast("FileReader", file), start, length, _run)])
+
+    assert asyncio.run(download()) == length
+    stops = [first + size for first, size in file.reads]
+    assert [first for first, _ in file.reads] == [start, *stops[:-1]][: len(stops)]
+    assert all(stop % _FRAME == 0 for stop in stops[:-1])
+    assert all(0 < size <= 4 * _MIB for _, size in file.reads)
+    assert (stops or [start])[-1] == start + length
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Served]:
+    """A server that receives two files at the same time."""
+    with serve_fresh(ServerSettings(url="", limits=Limits(uploads=2))) as found:
+        found.namespace.write_file("/f", b"0123456789")
+        found.namespace.write_file("/empty", b"")
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("query", "data"),
+    [
+        ("", b"0123456789"),
+        ("&offset=0&length=10", b"0123456789"),
+        ("&offset=3", b"3456789"),
+        ("&offset=3&length=4", b"3456"),
+        ("&offset=9&length=100", b"9"),
+        ("&offset=10", b""),
+        ("&offset=3&length=0", b""),
+        ("&length=0", b""),
+    ],
+)
+def test_a_range_of_a_file(served: Served, query: str, data: bytes) -> None:
+    found = served.transfer("GET", "/f", f"op=OPEN&user.name=root{query}")
+    assert (found.status, found.body, found.headers["content-length"]) == (200, data, str(len(data)))
+
+
+def test_an_empty_file_is_read_from_its_start(served: Served) -> None:
+    assert served.transfer("GET", "/empty", "op=OPEN&user.name=root").body == b""
+    for path, offset in (("/empty", 1), ("/f", 11)):
+        found = served.transfer("GET", path, f"op=OPEN&user.name=root&offset={offset}")
+        assert (found.status, found.exception) == (403, _EOF)
+
+
+@pytest.mark.parametrize(
+    ("query", "is_replaced"),
+    [
+        ("", False),
+        ("&overwrite=false", False),
+        ("&createflag=CREATE", False),
+        ("&overwrite=true", True),
+        ("&createflag=create,overwrite", True),
+    ],
+)
+def test_a_file_is_replaced_only_if_that_is_asked_for(served: Served, query: str, is_replaced: bool) -> None:
+    served.namespace.write_file("/there", b"old", overwrite=True)
+    for leg in ("", "&leg=7"):  # also if the first request did not check it
+        found = (served.ask if leg else served.transfer)(
+            "PUT", "/there", f"op=CREATE&user.name=root{query}{leg}", b"new"
+        )
+        assert found.status == (201 if is_replaced else 403)
+    assert served.namespace.open("/there").read() == (b"new" if is_replaced else b"old")
+
+
+def _metric(name: str) -> float:
+    return REGISTRY.get_sample_value(f"holdfast_{name}") or 0.0
+
+
+def test_no_more_uploads_are_received_than_the_limit_says(served: Served) -> None:
+    with contextlib.ExitStack() as stack:
+        connections = []
+        for number in range(5):
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", served.port), PATIENCE_S))
+            target = f"/webhdfs/v1/upload{number}?op=CREATE&user.name=root&leg={number}"
+            head = f"PUT {target} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+            connection.sendall(head.encode() + b"5\r\nhello\r\n")
+            connections.append(connection)
+        wait_until(lambda: _metric("requests_in_flight") == 5, "the uploads do not begin")
+        assert _metric("uploads") == 2
+        for connection in connections:
+            connection.sendall(b"0\r\n\r\n")
+        assert {connection.recv(12) for connection in connections} == {b"HTTP/1.1 201"}
+
+
+def test_a_download_that_fails_in_the_middle_is_cut(
+    served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """There is one answer: an error would be taken for bytes of the file."""
+
+    async def fail(
+        file: FileReader, start: int, length: int, run: Callable[..., Awaitable[bytes]]
+    ) -> AsyncIterator[bytes]:
+        yield b"012"
+        raise CorruptDataError("the bytes are damaged: see holdfast namespace fsck")
+
+    monkeypatch.setattr(application, "iter_download", fail)
+    with caplog.at_level(logging.WARNING), pytest.raises((http.client.IncompleteRead, ConnectionResetError)):
+        served.transfer("GET", "/f", "op=OPEN&user.name=root")
+    assert caplog.records == []
