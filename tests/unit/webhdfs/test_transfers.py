@@ -15,9 +15,10 @@ from prometheus_client import REGISTRY
 
 from holdfast.errors import CorruptDataError
 from holdfast.namespace.file_reader import FileReader
+from holdfast.namespace.file_writer import FileWriter
 from holdfast.webhdfs import application
 from holdfast.webhdfs.settings import Limits, ServerSettings
-from holdfast.webhdfs.transfers import iter_download
+from holdfast.webhdfs.transfers import UploadCutError, iter_download, receive_upload
 from tests.patience import PATIENCE_S, wait_until
 from tests.unit.webhdfs.served import Served, serve_fresh
 
@@ -110,6 +111,64 @@ def test_a_file_is_replaced_only_if_that_is_asked_for(served: Served, query: str
         )
         assert found.status == (201 if is_replaced else 403)
     assert served.namespace.open("/there").read() == (b"new" if is_replaced else b"old")
+
+
+def test_an_answer_without_bytes_leaves_the_connection_usable(served: Served) -> None:
+    request = b"GET /webhdfs/v1/empty?op=OPEN&user.name=root&leg=1 HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    received = b""
+    with socket.create_connection(("127.0.0.1", served.port), PATIENCE_S) as connection:
+        connection.sendall(2 * request)
+        while received.count(b"\r\n\r\n") < 2:
+            piece = connection.recv(1000)
+            assert piece, "the connection has ended"
+            received += piece
+    assert received.count(b"HTTP/1.1 200") == 2
+
+
+class _Writer:
+    """A file that is written; it notes what happens to it."""
+
+    def __init__(self) -> None:
+        self.done: list[object] = []
+
+    def write(self, data: bytes) -> None:
+        self.done.append(len(data))
+
+    def finish(self, data: bytes) -> None:
+        self.done.append(data)
+
+    def discard(self) -> None:
+        self.done.append("discard")
+
+
+@pytest.mark.parametrize(
+    ("bodies", "ends", "done"),
+    [
+        ([b"ab", b"c"], True, [b"abc", "discard"]),
+        ([b""], True, [b"", "discard"]),
+        ([b"." * _MIB, b"ab", b"c"], True, [_MIB, b"abc", "discard"]),
+        ([b"ab", b"." * _MIB, b""], True, [_MIB + 2, b"", "discard"]),
+        ([b"ab", b"c"], False, ["discard"]),
+        ([b"." * _MIB, b"ab"], False, [_MIB, "discard"]),
+    ],
+)
+def test_an_upload_is_finished_only_at_its_end(bodies: list[bytes], ends: bool, done: list[object]) -> None:
+    events = [{"type": "http.request", "body": body, "more_body": True} for body in bodies]
+    if ends:
+        events[-1]["more_body"] = False
+    events.append({"type": "http.disconnect"})
+    writer, rest = _Writer(), iter(events)
+
+    async def receive() -> object:
+        return next(rest)
+
+    async def run(work: Callable[[], object]) -> object:
+        return work()
+
+    upload = receive_upload(cast("FileWriter", writer), receive, run, writer.finish)
+    with contextlib.nullcontext() if ends else pytest.raises(UploadCutError):
+        asyncio.run(upload)
+    assert writer.done == done
 
 
 def _metric(name: str) -> float:
