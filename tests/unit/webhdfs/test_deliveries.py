@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Mapping
 
 import pytest
@@ -9,9 +11,11 @@ import pytest
 from holdfast.namespace.keys import answers_key, receipt_key
 from holdfast.namespace.receipts import KEPT_MS, LONGEST_REPEAT_MS, AnswerBook, Receipt
 from holdfast.transactions.base import Commit
+from holdfast.webhdfs.calls import Answer
+from holdfast.webhdfs.changing import DONE, TRUE
 from holdfast.webhdfs.deliveries import Deliveries, SentAnswer
 from tests.namespace_world import World
-from tests.unit.webhdfs.carried import KnownConnection
+from tests.unit.webhdfs.carried import CarryingServer, KnownConnection
 
 _KEY = receipt_key("ann", "/x")
 
@@ -47,6 +51,36 @@ def test_what_is_known_once_stays() -> None:
     assert answer.observe(9.0) is True
     connection.is_lost, connection.requests = True, 1
     assert answer.observe(9.0) is True
+
+
+class _OpenConnection(KnownConnection):
+    """A connection that takes every answer."""
+
+    hold_writes = staticmethod(contextlib.nullcontext)
+
+    async def wait_for_room(self) -> None:
+        pass
+
+    def close_after_refusal(self) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("answer", [DONE, TRUE, Answer(status=201)], ids=["nothing", "a document", "created"])
+def test_every_answer_counts_as_sent_from_its_last_byte_on(answer: Answer) -> None:
+    world = World()
+    exchange = CarryingServer(world).receive("PUT", "/d", "op=MKDIRS")
+    exchange.scope["state"]["connection"] = _OpenConnection()
+    exchange.delivery = SentAnswer(1, _KEY, exchange.connection, 1)
+    sent: list[tuple[str, float | None]] = []
+
+    async def send(event: dict[str, object]) -> None:
+        world.clock.at_s += 1
+        sent.append((str(event["type"]), exchange.delivery.sent_s if exchange.delivery else None))
+
+    exchange.send = send
+    asyncio.run(exchange.answer(answer))
+    assert sent == [("http.response.start", None), ("http.response.body", None)]
+    assert exchange.delivery.sent_s == world.clock.at_s
 
 
 class _Server:
