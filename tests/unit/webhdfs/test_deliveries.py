@@ -13,6 +13,7 @@ from holdfast.namespace.receipts import KEPT_MS, LONGEST_REPEAT_MS, AnswerBook, 
 from holdfast.transactions.base import Commit
 from holdfast.webhdfs.calls import Answer
 from holdfast.webhdfs.changing import DONE, TRUE
+from holdfast.webhdfs.connection import Connection
 from holdfast.webhdfs.deliveries import Deliveries, SentAnswer
 from tests.namespace_world import World
 from tests.unit.webhdfs.carried import CarryingServer, KnownConnection
@@ -81,6 +82,32 @@ def test_every_answer_counts_as_sent_from_its_last_byte_on(answer: Answer) -> No
     asyncio.run(exchange.answer(answer))
     assert sent == [("http.response.start", None), ("http.response.body", None)]
     assert exchange.delivery.sent_s == world.clock.at_s
+
+
+class _Transport(asyncio.Transport):
+    is_closed = False
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class _EndedByClient(Connection):
+    """A connection that says how much of its answers was acknowledged."""
+
+    def __init__(self, unacknowledged: int) -> None:
+        self.is_lost, self.transport, self._unacknowledged = False, _Transport(), unacknowledged
+
+    def unacknowledged_bytes(self) -> int:
+        return self._unacknowledged
+
+
+@pytest.mark.parametrize("unacknowledged", [0, 1])
+def test_a_client_that_sends_no_more_has_lost_what_it_has_not_acknowledged(unacknowledged: int) -> None:
+    connection = _EndedByClient(unacknowledged)
+    connection.eof_received()
+    assert connection.is_lost == bool(unacknowledged)
+    assert isinstance(connection.transport, _Transport)
+    assert connection.transport.is_closed
 
 
 class _Server:

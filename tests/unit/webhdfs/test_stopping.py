@@ -8,8 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.namespace.keys import answers_key
+from holdfast.namespace.maintenance import current_leader
+from holdfast.namespace.receipts import AnswerBook
+from holdfast.runtime import SystemClock
+from holdfast.webhdfs import server as module
+from holdfast.webhdfs.servers import list_servers
 from holdfast.webhdfs.settings import Limits
+from tests.namespace_world import all_records
 from tests.patience import PATIENCE_S, wait_until
+from tests.unit.webhdfs.served import serve_fresh
 from tests.webhdfs_server import ServedNamespace, ServerProcess, receive_all, receive_reply, relative
 
 _STATUS = b"GET /webhdfs/v1/?op=GETFILESTATUS&user.name=root HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -128,3 +136,18 @@ def test_the_processes_end_with_the_first_one(namespace: ServedNamespace) -> Non
     wait_until(lambda: not any(_is_running(one) for one in children), "processes stay")
     assert _refuses(server)
     namespace.check()
+
+
+def test_a_server_that_stops_says_what_it_knows_and_lets_another_one_lead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_DUTIES_S", 0.01)
+    monkeypatch.setattr(module, "_PUBLISH_S", 2 * PATIENCE_S)  # only at the end
+    with serve_fresh() as served:
+        database = served.namespace.database
+        wait_until(lambda: list_servers(database), "the server does not say that it lives")
+        assert current_leader(database, SystemClock()) is not None
+        assert served.ask("PUT", "/d", "op=MKDIRS&user.name=root").status == 200
+        (server,) = list_servers(database)
+        assert answers_key(server.token) not in all_records(database)
+    assert current_leader(database, SystemClock()) is None
+    assert list_servers(database) == []
+    assert AnswerBook.decode(all_records(database)[answers_key(server.token)].value).through == 1

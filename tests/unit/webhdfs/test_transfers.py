@@ -125,6 +125,25 @@ def test_an_answer_without_bytes_leaves_the_connection_usable(served: Served) ->
     assert received.count(b"HTTP/1.1 200") == 2
 
 
+def test_a_damaged_body_after_the_begin_of_an_answer_cuts_it(served: Served) -> None:
+    """A second answer would be taken for bytes of the file."""
+    served.namespace.write_file("/large", b"." * 32 * _MIB)
+    target = "/webhdfs/v1/large?op=OPEN&user.name=root&leg=1"
+    head = f"GET {target} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.settimeout(PATIENCE_S)
+        connection.connect(("127.0.0.1", served.port))
+        connection.sendall(head.encode())
+        received = connection.recv(1)
+        connection.sendall(b"no size of a chunk\r\n")
+        with contextlib.suppress(ConnectionResetError):
+            while piece := connection.recv(_MIB):
+                received += piece
+    assert received.count(b"HTTP/1.1") == 1
+    assert len(received) < 32 * _MIB
+
+
 class _Writer:
     """A file that is written; it notes what happens to it."""
 
