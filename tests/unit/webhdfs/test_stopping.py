@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from pathlib import Path
@@ -14,9 +15,10 @@ from holdfast.namespace.receipts import AnswerBook
 from holdfast.runtime import SystemClock
 from holdfast.webhdfs import server as module
 from holdfast.webhdfs.servers import list_servers
-from holdfast.webhdfs.settings import Limits
+from holdfast.webhdfs.settings import Limits, ServerSettings
 from tests.namespace_world import all_records
 from tests.patience import PATIENCE_S, wait_until
+from tests.unit.namespace.fresh import fresh_namespace
 from tests.unit.webhdfs.served import serve_fresh
 from tests.webhdfs_server import ServedNamespace, ServerProcess, receive_all, receive_reply, relative
 
@@ -151,3 +153,34 @@ def test_a_server_that_stops_says_what_it_knows_and_lets_another_one_lead(monkey
     assert current_leader(database, SystemClock()) is None
     assert list_servers(database) == []
     assert AnswerBook.decode(all_records(database)[answers_key(server.token)].value).through == 1
+
+
+def test_a_server_that_stops_cleans_up_after_requests_before_it_closes_its_namespace(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They were cancelled at the end of the grace, and discard their files now."""
+    namespace, done = fresh_namespace(), list[str]()
+    service = module.Service(ServerSettings(url=f"memory://{namespace.configuration.name}"))
+    end = service._end
+    monkeypatch.setattr(service, "_end", lambda: (done.append("the end"), end()))
+
+    async def clean_up() -> None:
+        await asyncio.sleep(0.1)
+        done.append("cleaned up")
+        service._application._in_flight = 0
+
+    async def live() -> None:
+        events = iter(("startup", "shutdown"))
+
+        async def receive() -> dict[str, str]:
+            return {"type": f"lifespan.{next(events)}"}
+
+        async def send(event: object) -> None:
+            pass
+
+        service._application._in_flight = 1
+        await asyncio.gather(service({"type": "lifespan"}, receive, send), clean_up())
+
+    asyncio.run(live())
+    assert done == ["cleaned up", "the end"]
+    namespace.close()
