@@ -43,11 +43,19 @@ def test_a_page_of_another_site_changes_and_reads_nothing(served: Served, origin
     assert _changes(served) <= before
 
 
+@pytest.mark.parametrize("prefix", ["evil-", "evil.", "user@"])
+def test_a_site_whose_name_ends_as_that_of_the_server_is_another_one(served: Served, prefix: str) -> None:
+    origin = served.address.replace("://", f"://{prefix}")
+    assert served.ask("PUT", "/site", _MKDIRS, headers={"Origin": origin}).exception == _REFUSED
+
+
 def test_a_page_of_the_server_itself_may_use_it(served: Served) -> None:
     assert served.ask("PUT", "/own", _MKDIRS, headers={"Origin": served.address}).status == 200
 
 
-@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "[", "a:b:c"])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "localhost.evil.example", "notlocalhost", "127.0.0.1.evil.example", "[", "a:b:c"]
+)
 def test_a_site_whose_name_leads_to_loopback_is_refused(served: Served, host: str) -> None:
     """Its page comes from the same origin as the server, as the browser sees it."""
     for headers in ({"host": f"{host}:9870"}, {"host": f"{host}:9870", "Origin": f"http://{host}:9870"}):
