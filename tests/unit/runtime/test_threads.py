@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import gc
 import itertools
 import threading
@@ -441,21 +442,27 @@ def test_threads_of_a_loop_end_what_they_accepted_before_they_close() -> None:
 
 def test_a_call_whose_caller_went_away_takes_no_result_from_another_one() -> None:
     threads, may_go_on = LoopThreads(2, "of a test"), threading.Event()
-    problems: list[object] = []
+    futures: list[asyncio.Future[int]] = []
+
+    def wait(number: int) -> int:
+        assert may_go_on.wait(PATIENCE_S)
+        return number
+
+    def give_up(loop: object, problem: object) -> None:
+        for future in futures:
+            future.cancel(f"the loop has met {problem}")
 
     async def run() -> list[int]:
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: problems.append(context))
-        calls: list[Callable[[], int]] = [
-            lambda number=number: number * may_go_on.wait(PATIENCE_S) for number in range(9)
-        ]
-        futures = [threads.run(call) for call in calls]
+        asyncio.get_running_loop().set_exception_handler(give_up)
+        futures.extend(threads.run(functools.partial(wait, number)) for number in range(9))
         futures.pop(4).cancel()
         may_go_on.set()
         return await asyncio.wait_for(asyncio.gather(*futures), PATIENCE_S)
 
-    assert asyncio.run(run()) == [0, 1, 2, 3, 5, 6, 7, 8]
-    assert problems == []
-    threads.close()
+    try:
+        assert asyncio.run(run()) == [0, 1, 2, 3, 5, 6, 7, 8]
+    finally:
+        threads.close()
 
 
 def test_threads_of_a_loop_that_never_ran_close() -> None:
