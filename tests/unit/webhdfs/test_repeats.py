@@ -112,13 +112,13 @@ def test_a_repeat_has_the_same_answer_and_no_effect(
 
 @pytest.mark.parametrize(
     "different",
-    [{"client": "10.0.0.2"}, {"user": "ann"}, {"query": "op=DELETE&recursive=false"}, {"path": "/d/g"}],
+    [{"client": "10.0.0.2"}, {"user": "ann"}, {"query": "op=DELETE&recursive=true"}, {"path": "/d/g"}],
     ids=str,
 )
 def test_what_differs_in_one_thing_is_another_request(world: World, different: dict[str, str]) -> None:
     world.client().set_permission("/d", 0o777)
     server = CarryingServer(world)
-    same = {"path": "/d/f", "query": "op=DELETE"}
+    same = {"path": "/d/f", "query": "op=DELETE&recursive=false"}
     assert server.answer_and_lose(server.receive("DELETE", **same)) == TRUE
     _write("/d/f")(world.client())
     assert server.answer(server.receive("DELETE", **(same | different))) == TRUE
