@@ -18,6 +18,7 @@ from holdfast.webhdfs.failures import (
 )
 
 _ACCESS = "org.apache.hadoop.security.AccessControlException"
+_NO_XATTR = "org.apache.hadoop.hdfs.protocol.XAttrNotFoundException"
 _HADOOP_ARGUMENT = "org.apache.hadoop.HadoopIllegalArgumentException"
 _ARGUMENT = "java.lang.IllegalArgumentException"
 _IO = "java.io.IOException"
@@ -105,6 +106,7 @@ def test_an_error_without_a_class_of_its_own_is_its_parents() -> None:
         (RequestRefusedError("no", STANDBY), 403, STANDBY),
         (RequestRefusedError("no", SECURITY), 403, SECURITY),
         (RequestRefusedError("no", TOKEN_INVALID), 403, TOKEN_INVALID),
+        (RequestRefusedError("no", _NO_XATTR), 403, _NO_XATTR),
         (RequestRefusedError("no", _ACCESS), 403, _ACCESS),
         (RequestRefusedError("no", _ACCESS, is_anonymous=True), 401, _ACCESS),
     ],

@@ -45,6 +45,7 @@ def test_any_text_is_a_token_or_refused(text: str) -> None:
         b"\x87\x01",
         b"\xff",
         b"\x00\x00\x01\xff\x00",
+        b"\x00\x00\x00\x02s",
     ],
 )
 def test_a_token_that_is_cut_or_too_long_is_refused(data: bytes) -> None:

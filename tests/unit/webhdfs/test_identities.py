@@ -86,6 +86,9 @@ def test_a_wrong_proof_is_not_replaced_by_a_weaker_one() -> None:
     for bearer in ("wrong", " ", door.token("ann") + "x"):
         with pytest.raises(RequestRefusedError, match="bearer token is not valid"):
             door.enter(query, bearer)
+    for authorization in ("Bearer", "bearer "):
+        with pytest.raises(RequestRefusedError, match="bearer token is not valid"):
+            door._identities.find(Parameters.parse(query.encode()), authorization, None, "")
     with pytest.raises(RequestRefusedError, match=r"SecretManager\$InvalidToken"):
         door.enter(f"{query}&{_delegation('wrong')}")
     with pytest.raises(RequestRefusedError, match="cannot be decoded"):
@@ -146,6 +149,7 @@ _PROXIES = UsersFile(
         "livy": Proxy(groups=("staff",), hosts=("10.0.0.0/24", "192.168.1.7")),
         "oozie": Proxy(users=("*",), hosts=("10.0.0.7",)),
         "knox": Proxy(groups=("*",)),
+        "ambari": Proxy(users=("*",), hosts=("10.0.0.7/24",)),
         "off": Proxy(users=("*",), hosts=()),
         "nobody": Proxy(),
     },
@@ -165,6 +169,8 @@ _PROXIES = UsersFile(
         ("livy", "ann", "10.0.0.200", False),
         ("oozie", "root", "10.0.0.7", True),
         ("oozie", "root", "10.0.0.70", None),
+        ("ambari", "ann", "10.0.0.200", True),
+        ("ambari", "ann", "10.0.1.7", None),
         ("knox", "ann", "10.0.0.7", True),
         ("knox", "stranger", "10.0.0.7", True),
         ("off", "ann", "10.0.0.7", None),

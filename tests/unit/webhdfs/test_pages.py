@@ -9,10 +9,12 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.namespace.keys import ROOT_KEY
+from holdfast.namespace.maintenance import LeaderElection
 from holdfast.transactions.base import Commit
 from holdfast.webhdfs import metrics
-from holdfast.webhdfs.page_data import describe_usage, describe_work
+from holdfast.webhdfs.page_data import describe_servers, describe_usage, describe_work
 from holdfast.webhdfs.pages import Pages
+from holdfast.webhdfs.servers import ServerRecord, server_key
 from holdfast.webhdfs.settings import ServerSettings
 from holdfast.webhdfs.tokens import TokenStore
 from tests.namespace_world import SUPERUSER, World
@@ -191,3 +193,19 @@ def test_the_path_of_an_open_file_that_is_gone_is_for_the_superuser() -> None:
         assert isinstance(found, list)
         assert [(one["path"], one["isHidden"]) for one in found] == [(path, path is None)]
     file.discard()
+
+
+def test_of_several_servers_one_leads_and_some_are_silent() -> None:
+    world = World()
+    for token, port, age_s in (("one", 1, 0.0), ("two", 2, 61.0), ("three", 3, 59.0)):
+        record = ServerRecord(token=token, host="h", port=port, pid=1, since_s=0, at_s=world.clock.at_s - age_s)
+        world.database.commit(Commit(puts={server_key(token): record.encode()}))
+    assert LeaderElection(world.database, world.clock, "three").try_to_lead()
+    server = CarryingServer(world)
+    found = describe_servers(server.carrier.make_call(server.receive("GET", "/", "op=GETHOMEDIRECTORY")))["servers"]
+    assert isinstance(found, list)
+    assert [(one["id"], one["leads"], one["isSilent"]) for one in found] == [
+        ("one", False, False),
+        ("two", False, True),
+        ("three", True, False),
+    ]

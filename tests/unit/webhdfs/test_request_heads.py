@@ -280,6 +280,13 @@ def test_a_connection_stays_after_every_answer(server: ServerProcess) -> None:
         assert ask(b"GET", relative(opened.headers["location"])).body == b"bytes"
 
 
+def test_each_request_of_a_connection_may_have_the_longest_head(server: ServerProcess) -> None:
+    with server.connect() as connection:
+        for _ in range(3):
+            connection.sendall(_request(target_of("GETFILESTATUS", "/").encode(), b"X: " + b"x" * 30_000))
+            assert receive_reply(connection).status == 200
+
+
 def test_pipelined_requests_are_answered_in_order(server: ServerProcess) -> None:
     """Also hundreds of them, in one segment."""
     requests = [_request(target_of("MKDIRS", f"/lined/{number}").encode(), method=b"PUT") for number in range(200)]

@@ -71,8 +71,12 @@ def test_names_of_this_machine_and_addresses_are_answered(served: Served, host: 
 
 @pytest.mark.parametrize(
     "settings",
-    [ServerSettings(url="", host="0.0.0.0"), ServerSettings(url="", believes_names=True)],
-    ids=["others reach it", "names are believed"],
+    [
+        ServerSettings(url="", host="0.0.0.0"),
+        ServerSettings(url="", believes_names=True),
+        ServerSettings(url="", believes_names=False),
+    ],
+    ids=["others reach it", "names are believed", "names prove nothing"],
 )
 def test_a_server_that_is_not_only_for_this_machine_answers_to_every_name(settings: ServerSettings) -> None:
     SiteGate.of(settings).check("files.example.org:9870", "")

@@ -295,6 +295,18 @@ def test_a_token_that_is_cancelled_while_it_is_renewed_is_gone() -> None:
     assert world.records() == {}
 
 
+def test_a_token_without_a_renewer_is_that_of_its_owner_alone() -> None:
+    world = _World()
+    secret, token = world.delegation(renewer="")
+    for other in ("bob", "root"):
+        for act in (world.here.cancel, world.here.renew):
+            with pytest.raises(PermissionDeniedError):
+                act(secret, other)
+    assert world.here.find(secret) == token
+    world.here.cancel(secret, "ann")
+    assert world.here.find(secret) is None
+
+
 @pytest.mark.parametrize("user", ["ann", "yarn"])
 def test_the_owner_and_the_renewer_cancel_a_token(user: str) -> None:
     world = _World()
