@@ -201,6 +201,7 @@ class OperationRunner:
             with suppress(HoldfastError, RequestAbandonedError):  # perhaps only the guess is wrong
                 changes = operation.execute(view, context)
                 if not changes.is_empty:
+                    _remove_expired_freeze_marks(view, changes, context.now_ms)
                     tries.append((number, view, changes, context))
                     commits.append(changes.to_commit(view))
         has_effect = [False] * len(asked)

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.errors import OutcomeUnknownError
 from holdfast.namespace import Namespace
-from holdfast.namespace.errors import NamesQuotaExceededError, PermissionDeniedError
+from holdfast.namespace.errors import DirectoryFrozenError, NamesQuotaExceededError, PermissionDeniedError
 from holdfast.namespace.keys import receipt_key
 from holdfast.namespace.operation import Operation, RequestAbandonedError
 from holdfast.namespace.operations.names import Delete, Mkdirs, Rename
@@ -183,4 +183,23 @@ def test_one_that_was_counted_into_a_full_quota_is_run_alone_and_refused(world: 
             refused += 1
     assert refused == 4  # the directory itself counts
     assert len(list(world.client().list("/open"))) == 2
+    assert world.client().check().is_healthy
+
+
+def test_a_change_below_an_expired_mark_makes_the_count_fail(world: World) -> None:
+    """Defect: the mark stayed, so a slow client renamed a tree with a count that lacked the change."""
+    world.client().set_quota("/open", names=100)
+    other, calls = world.client(), list[str]()
+
+    def interfere(name: str, argument: object) -> None:
+        calls.append(name)
+        if name == "commit" and calls.count(name) == 2:  # the tree has been marked and counted
+            other.status("/d/e")
+            world.clock.at_s += 3600
+            assert other.operations.try_together(_as_root(world, Mkdirs(path=_P("/d/e/late")))) == [True]
+
+    slow = world.client(database=HookedDatabase(world.database, interfere))
+    with pytest.raises(DirectoryFrozenError):
+        slow.rename("/d/e", "/open/e")
+    assert world.client().exists("/d/e/late")
     assert world.client().check().is_healthy
