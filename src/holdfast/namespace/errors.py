@@ -28,6 +28,8 @@
     │   ├── DirectoryFrozenError                                a directory on the path is being counted: repeat later
     │   ├── UncheckedTreeError                             a tree is deleted: check its permissions, then repeat
     │   └── UncountedTreeError                             a directory moves between quotas: count it, then repeat
+    ├── OutcomeUnknownError
+    │   └── RepeatUnclearError                             it may have taken effect before: look, and ask again
     └── FencedError
         └── LeaseLostError                                 the file is not this writer's anymore: start over
 
@@ -45,6 +47,7 @@ from holdfast.errors import (
     FencedError,
     InvalidRequestError,
     NotFoundError,
+    OutcomeUnknownError,
     UnavailableError,
     UnsupportedError,
 )
@@ -166,6 +169,14 @@ class DirectoryFrozenError(UnavailableError):
     """
 
     java_class: ClassVar[str] = "org.apache.hadoop.ipc.RetriableException"
+
+
+class RepeatUnclearError(OutcomeUnknownError):
+    """A request is either the repeat of one that took effect, or new; its path has been changed meanwhile. Nothing
+    happened now: look at the path, and ask again.
+    """
+
+    java_class: ClassVar[str] = "java.io.IOException"
 
 
 class UncheckedTreeError(UnavailableError):

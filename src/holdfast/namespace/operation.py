@@ -97,6 +97,15 @@ class Changes(Generic[R]):
         writes = self.inserts or self.puts or self.values or self.new_values or self.deletes or self.adds
         return not (writes or self.ranges)
 
+    def differs_from(self, view: View) -> bool:
+        """Return whether a commit would leave other records than those of the view that it is based on."""
+        if self.inserts or self.new_values or self.deletes or any(self.adds.values()):
+            return True
+        seen = view.entries
+        return any(key not in seen or seen[key].inode != inode for key, inode in self.puts.items()) or any(
+            view.value(key) != value for key, value in self.values.items()
+        )
+
     def to_commit(self, view: View) -> Commit:
         """Return the database commit that validates every record of the view and writes these changes."""
         inserts = {key: encode_inode(inode) for key, inode in self.inserts.items()}

@@ -2,21 +2,23 @@
 
 HTTP clients repeat a request if its connection breaks: Java's do it silently, and Hadoop's at another server too. The
 request has no id. So the transaction of a change also writes a *receipt*, which says that the request took effect. Its
-key stands for the client and the path: a client has at most one there, that of its newest change. Each process of a
-server numbers its answers, and publishes which of them have reached their clients (`AnswerBook`): they are *delivered*,
-or *lost* if the connection broke before. An equal request of the same client that finds a receipt
+key stands for the client and all that the request says. Each process of a server numbers its answers, and publishes
+which of them have reached their clients (`AnswerBook`): they are *delivered*, or *lost* if the connection broke before.
+An equal request of the same client that finds a receipt
 
 - is new if the answer was delivered: it runs, and its receipt replaces the other;
-- is the repeat if the answer is lost, or if its server has said nothing for a few seconds, as a dead one: it gets the
-  same answer without another effect, and its own answer is the one to deliver from then on.
+- is the repeat if the answer is lost, or if its server has said nothing for a few seconds, as a dead one, and if there
+  is nothing to do: it gets the same answer, and its own answer is the one to deliver from then on;
+- may be either if there is something to do again, because somebody has changed the path since: then it is refused, and
+  the next one is new. To do it could undo what others have done; to say that it is done would not be true.
 
 So there are never more answers of success than effects, whoever gets them; except if a process dies before it has
-published that an answer was delivered, and the client asks for the same again. Another change of the same client at the
-same path also shows that the client has got its answer: it replaces the receipt.
+published that an answer was delivered, the client asks for the same again, and there is nothing to do. A request that
+has an id, such as an upload, is a repeat in any case.
 
 An arrival may be slow, and its client may have repeated it elsewhere and gone on meanwhile. Its effect would come too
-late. It has read the client's receipt there, so its commit fails, unless it is more than `KEPT_MS` late; and before
-each try it asks whether it is still wanted.
+late. It has read the request's receipt, so its commit fails, unless it is more than `KEPT_MS` late; and before each try
+it asks whether it is still wanted.
 
 A receipt has no answer in it: whatever changes the namespace for a client of a server has one possible answer, and what
 changes nothing writes no receipt.
@@ -29,7 +31,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, overload
 
-from holdfast.errors import MALFORMED
+from holdfast.errors import MALFORMED, HoldfastError, UnavailableError
+from holdfast.namespace.errors import RepeatUnclearError
 from holdfast.namespace.keys import ANSWERS, answers_key, kind_range
 from holdfast.namespace.operation import Changes, Operation, OperationBatch, OperationContext, RequestAbandonedError
 from holdfast.namespace.operations.base import ReadInode
@@ -44,7 +47,7 @@ R = TypeVar("R")
 KEPT_MS = 2 * 60_000
 """How long a receipt is kept at least: for an arrival of the same request that is late."""
 
-LONGEST_REPEAT_MS = 10 * 60_000
+LONGEST_REPEAT_MS = 5 * 60_000
 """How long a receipt counts. Hadoop's client gives up after about two minutes."""
 
 _PATIENCE_S = 3.0
@@ -64,27 +67,25 @@ class Receipt:
     """The record that a request took effect.
 
     Attributes:
-        request: what was asked; equal for equal requests, and empty if it only shows that the client has gone on.
         server: the token of the process that answered last.
         number: of that answer, among those of the process.
         at_ms: when that was, milliseconds since the epoch.
     """
 
-    request: str
     server: str
     number: int
     at_ms: int
 
     def encode(self) -> bytes:
         """Return the value of the record."""
-        return f"1 {self.at_ms} {self.number} {self.server} {self.request}".encode()
+        return f"2 {self.at_ms} {self.number} {self.server}".encode()
 
     @staticmethod
     def decode(value: bytes) -> Receipt | None:
-        """Decode the receipt in a record; None if it is damaged, or of a newer release: it counts as none."""
+        """Decode the receipt in a record; None if it is damaged, or of another release: it counts as none."""
         try:
-            version, at_ms, number, server, request = value.decode().split(" ")
-            return Receipt(request, server, int(number), int(at_ms)) if version == "1" else None
+            version, at_ms, number, server = value.decode().split(" ")
+            return Receipt(server, int(number), int(at_ms)) if version == "2" else None
         except MALFORMED:
             return None
 
@@ -147,29 +148,38 @@ class ClientRequest:
     """One arrival of a request.
 
     Attributes:
-        key: of its receipt; see `keys.receipt_key`.
-        request: what it asks for, as a word that differs for different requests of this key.
+        key: of its receipt, which equal requests of a client share: see `keys.receipt_key`.
         server: the token of this process.
         number: of the answer to this arrival; no other one of the process has it.
-        others: the keys of the client's receipts at the other paths that it changes.
+        has_id: whether only a repeat can be equal to it.
         is_wanted: returns whether the client still waits for the answer.
         was_delivered: returns whether another answer of this process was delivered (True) or lost (False); None if that
             is not known yet.
     """
 
     key: bytes
-    request: str
     server: str
     number: int
-    others: tuple[bytes, ...] = ()
+    has_id: bool = False
     is_wanted: Callable[[], bool] = lambda: True
     was_delivered: Callable[[int], bool | None] = lambda number: None
 
 
 @dataclass(frozen=True, slots=True)
+class _Earlier:
+    """An equal request took effect before.
+
+    Attributes:
+        would_change: whether the operation would change something again.
+    """
+
+    receipt: Receipt
+    would_change: bool
+
+
+@dataclass(frozen=True, slots=True)
 class _Once:
-    """The operation of a request, with its receipt; the result is that of the operation, or the receipt of an equal
-    request that took effect before.
+    """The operation of a request, with its receipt; the result is that of the operation, or `_Earlier`.
 
     Attributes:
         delivered: an earlier receipt whose answer is known to have been delivered.
@@ -192,22 +202,26 @@ class _Once:
     def execute(self, view: View, context: OperationContext) -> Changes[Any]:
         if not self.request.is_wanted():
             raise RequestAbandonedError
-        request, value = self.request, view.value(self.request.key)
+        value = view.value(self.request.key)
         earlier = None if value is None else Receipt.decode(value)
         if earlier is not None and self._may_be_repeated(earlier, context.now_ms):
-            return Changes(earlier)
+            return Changes(_Earlier(earlier, self._would_change(view, context)))
         changes = self.operation.execute(view, context)
         if not changes.is_empty:
-            made = Receipt(request.request, request.server, request.number, context.now_ms)
-            changes.values[request.key] = made.encode()  # the view has the record, or that there is none
-            if request.others:
-                blank = replace(made, request="").encode()
-                changes.values.update({key: blank for key in request.others if key != request.key})
+            made = Receipt(self.request.server, self.request.number, context.now_ms)
+            changes.values[self.request.key] = made.encode()  # the view has the record, or that there is none
         return changes
 
     def _may_be_repeated(self, earlier: Receipt, now_ms: int) -> bool:
-        is_new = earlier == self.delivered or earlier.is_expired(now_ms)
-        return earlier.request == self.request.request and not is_new
+        return earlier != self.delivered and not earlier.is_expired(now_ms)
+
+    def _would_change(self, view: View, context: OperationContext) -> bool:
+        try:
+            return self.operation.execute(view, context).differs_from(view)
+        except UnavailableError:
+            raise
+        except HoldfastError:
+            return False
 
 
 @dataclass(slots=True)
@@ -240,6 +254,7 @@ class RequestRunner(OperationRunner):
 
         Raises:
             RequestRepeatedError: the request took effect before.
+            RepeatUnclearError: it may have taken effect before; it did not now.
             RequestAbandonedError: the client does not wait for the answer anymore; nothing happened.
         """
         assert not isinstance(operation, OperationBatch), "a request changes one thing"
@@ -248,16 +263,23 @@ class RequestRunner(OperationRunner):
         while True:
             once = _Once(operation, self.request, delivered)
             found = super(RequestRunner, self).run(once, caller)
-            if not isinstance(found, Receipt):
+            if not isinstance(found, _Earlier):
                 return found  # type: ignore[no-any-return]  # the result of the operation
-            if (found.server, found.number) == (self.request.server, self.request.number):
-                raise RequestRepeatedError  # an earlier try, whose outcome was unknown
-            was_delivered = self._find_delivery(found)
+            earlier = found.receipt
+            if self.request.has_id or (earlier.server, earlier.number) == (self.request.server, self.request.number):
+                raise RequestRepeatedError  # the latter is an earlier try, whose outcome was unknown
+            was_delivered = self._find_delivery(earlier)
             if was_delivered:
-                delivered = found
+                delivered = earlier
             elif was_delivered is None and clock.elapsed_s() - begun_s < _PATIENCE_S:
                 clock.sleep(ANSWER_STEP_S)
-            elif self._take_over(found):
+            elif self._take_over(earlier):
+                if found.would_change:
+                    raise RepeatUnclearError(
+                        "the server cannot tell whether this is the repeat of a request that has taken effect, and the "
+                        "path has been changed since: look, and ask again",
+                        path=str(operation.paths[0]),
+                    )
                 raise RequestRepeatedError
 
     def once(self, operation: Operation[Any]) -> Operation[Any]:

@@ -7,6 +7,7 @@ of the database (`GroupCommit`), so concurrent requests share round trips and fl
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
 from collections.abc import Callable
@@ -33,7 +34,16 @@ from holdfast.webhdfs.failures import (
 from holdfast.webhdfs.operations import OPERATIONS, TRANSFERS, find_operation
 from holdfast.webhdfs.settings import Limits
 from holdfast.webhdfs.sites import SiteGate
-from holdfast.webhdfs.transfers import LEAVING_S, LEG, UploadCutError, read_piece, receive_upload
+from holdfast.webhdfs.transfers import (
+    FEW_BYTES,
+    LEAVING_S,
+    LEG,
+    SENT_BYTES,
+    UploadCutError,
+    discard_upload,
+    read_piece,
+    receive_upload,
+)
 
 R = TypeVar("R")
 _LOG = logging.getLogger("holdfast.webhdfs")
@@ -44,6 +54,12 @@ _CLEANING_S = 10.0
 """How long a server that stops waits for files to be discarded, after it has cancelled their uploads."""
 
 _STEP_S = 0.05
+
+_MOST_UNSENT_BYTES = 256 * 1024 * 1024
+"""So much is in memory for clients that do not take what they have asked for; then each costs little."""
+
+_LOOK_S = 1.0
+"""How often an upload that waits looks whether its client is still there."""
 
 _TOGETHER = frozenset(("GETFILESTATUS", "GETFILELINKSTATUS"))
 """Operations of which those that come at one moment are carried out together: a third of all requests of Spark."""
@@ -74,7 +90,8 @@ class Application:
         self._statuses: Batches[Exchange, Answer] = Batches(self._pool, carrier.find_statuses)
         self._changes: Batches[Exchange, Answer | None] = Batches(self._pool, carrier.change_together)
         self._uploads = asyncio.Semaphore(limits.uploads)
-        self._in_flight = 0
+        self._in_flight = self._waiting_uploads = 0
+        self._unsent_bytes = 0  # of downloads
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """Answer one request; uvicorn calls this."""
@@ -132,10 +149,11 @@ class Application:
         """Refuse a request if the server stops or has too much to do, or if another site's page sends it."""
         if exchange.connection.is_draining:
             raise RequestRefusedError("the server stops: ask another one", STANDBY)
-        if self._in_flight > self._limits.waiting:
+        if self._in_flight - self._waiting_uploads > self._limits.waiting:
             metrics.REFUSED.labels("request").inc()
             raise RequestRefusedError("the server has too much to do: ask another one, or repeat later", STANDBY)
-        self._gate.check(exchange.host, exchange.headers.get(b"origin", b"").decode("latin-1"))
+        origin, site = (exchange.headers.get(name, b"").decode("latin-1") for name in (b"origin", b"sec-fetch-site"))
+        self._gate.check(exchange.host, origin, site)
 
     # --- bytes of files -----------------------------------------------------------------------------------------------
     async def _redirect(self, exchange: Exchange) -> None:
@@ -149,21 +167,30 @@ class Application:
 
     async def _send_file(self, exchange: Exchange) -> None:
         file, start, length = await self._run(functools.partial(self._carrier.open_download, exchange))
-        end = start + length
-        piece = await self._run(functools.partial(read_piece, file, start, end))
-        position = start + len(piece)
-        with exchange.connection.hold_writes():
-            await exchange.begin(200, {"content-length": str(length), "content-type": "application/octet-stream"})
-            await exchange.send_piece(piece, is_last=position == end)
-        if position < end:
-            await asyncio.sleep(LEAVING_S)
-        while position < end:
-            await exchange.connection.wait_for_room()
-            if exchange.is_gone:
-                raise RequestAbandonedError
-            piece = await self._run(functools.partial(read_piece, file, position, end))
+        position, end = start, start + length
+        while position < end or not exchange.status:
+            size = SENT_BYTES if self._unsent_bytes < _MOST_UNSENT_BYTES else FEW_BYTES
+            piece = await self._run(functools.partial(read_piece, file, position, end, size))
             position += len(piece)
-            await exchange.send_piece(piece, is_last=position == end)
+            self._unsent_bytes += len(piece)
+            try:
+                await self._send_piece(exchange, piece, length, is_last=position == end)
+            finally:
+                self._unsent_bytes -= len(piece)
+
+    async def _send_piece(self, exchange: Exchange, piece: bytes, length: int, *, is_last: bool) -> None:
+        """Send a piece of a file, the first one with the head of the answer; wait until the client has taken most."""
+        is_first = not exchange.status
+        with exchange.connection.hold_writes():
+            if is_first:
+                headers = {"content-length": str(length), "content-type": "application/octet-stream"}
+                await exchange.begin(200, {**headers, "x-content-type-options": "nosniff"})
+            await exchange.send_piece(piece, is_last=is_last)
+        await exchange.connection.wait_for_room()
+        if is_first and not is_last:
+            await asyncio.sleep(LEAVING_S)
+        if exchange.is_gone and not is_last:
+            raise RequestAbandonedError
 
     async def _receive_file(self, exchange: Exchange) -> None:
         async def receive() -> Any:
@@ -174,15 +201,38 @@ class Application:
             exchange.received_bytes += len(event.get("body", b""))
             return event
 
-        async with self._uploads:
-            metrics.UPLOADS.inc()
-            try:
-                writer = await self._run(functools.partial(self._carrier.open_upload, exchange))
+        await self._wait_for_turn(exchange)
+        metrics.UPLOADS.inc()
+        try:
+            writer = await self._run(functools.partial(self._carrier.open_upload, exchange))
+            if writer is None:
+                await discard_upload(receive)
+            else:
                 finish = functools.partial(self._carrier.finish_upload, exchange, writer)
                 await receive_upload(writer, receive, self._run, finish)
-            finally:
-                metrics.UPLOADS.dec()
+        finally:
+            metrics.UPLOADS.dec()
+            self._uploads.release()
         await exchange.answer(_CREATED if exchange.operation == "CREATE" else _APPENDED)
+
+    async def _wait_for_turn(self, exchange: Exchange) -> None:
+        """Wait until one more file may be received: perhaps for long, but not without a proof of the user, nor for a
+        client that has gone, nor in the way of other requests.
+        """
+        if not self._uploads.locked():
+            await self._uploads.acquire()
+            return
+        await self._run(functools.partial(self._carrier.make_call, exchange))
+        self._waiting_uploads += 1
+        try:
+            while True:
+                with contextlib.suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(self._uploads.acquire(), _LOOK_S)
+                    return
+                if exchange.is_gone:
+                    raise UploadCutError
+        finally:
+            self._waiting_uploads -= 1
 
     # --- the rest -----------------------------------------------------------------------------------------------------
     def _answer_page(self, exchange: Exchange) -> Answer:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from holdfast.errors import HoldfastError, OutcomeUnknownError, UnavailableError
+from holdfast.errors import HoldfastError, OutcomeUnknownError, StorageFullError, UnavailableError
 from holdfast.namespace import Namespace
-from holdfast.namespace.errors import DirectoryFrozenError, UncheckedTreeError, UncountedTreeError
+from holdfast.namespace.errors import (
+    DirectoryFrozenError,
+    RepeatUnclearError,
+    UncheckedTreeError,
+    UncountedTreeError,
+)
 from holdfast.namespace.file_reader import FileReader
 from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.keys import receipt_key
@@ -27,7 +31,6 @@ from holdfast.webhdfs.exchange import Exchange
 from holdfast.webhdfs.failures import RequestRefusedError
 from holdfast.webhdfs.identities import Identities
 from holdfast.webhdfs.operations import OPERATIONS
-from holdfast.webhdfs.operations import Operation as KnownOperation
 from holdfast.webhdfs.reading import get_file_statuses
 from holdfast.webhdfs.settings import ServerSettings
 from holdfast.webhdfs.tokens import TokenStore
@@ -104,12 +107,14 @@ class Carrier:
         call = self._be_patient(exchange, lambda: self.make_call(exchange))
         if operation.repeated is None:
             return self._be_patient(exchange, lambda: operation.run(call))
-        changing = self._for_change(exchange, call, operation)
+        changing = self._for_change(exchange, call)
         try:
             return self._be_patient(exchange, lambda: operation.run(changing))
         except RequestRepeatedError:
             metrics.REPEATS.labels(exchange.operation).inc()
             return operation.repeated(call.parameters)
+        except RepeatUnclearError:
+            raise  # the next one is new when this answer has arrived
         except BaseException:
             exchange.note_no_effect()
             raise
@@ -140,9 +145,7 @@ class Carrier:
         asked: list[tuple[int, Call, Operation[Any]]] = []
         for number, exchange in enumerate(exchanges):
             with suppress(HoldfastError, RequestRefusedError):  # `carry_out` raises it again
-                call = self._for_change(
-                    exchange, self.make_call(exchange), OPERATIONS[exchange.method][exchange.operation]
-                )
+                call = self._for_change(exchange, self.make_call(exchange))
                 operation = make_operation(call)
                 if operation is not None:
                     asked.append((number, call, operation))
@@ -172,17 +175,30 @@ class Carrier:
         call = self._be_patient(exchange, lambda: self.make_call(exchange))
         return self._be_patient(exchange, lambda: open_download(call))
 
-    def open_upload(self, exchange: Exchange) -> FileWriter:
-        """Open the file that a client wants to write: see `transfers.open_upload`."""
+    def open_upload(self, exchange: Exchange) -> FileWriter | None:
+        """Open the file that a client wants to write: see `transfers.open_upload`; None if it is written already, as
+        the same request has come before.
+        """
         call = self._be_patient(exchange, lambda: self.make_call(exchange))
-        key = receipt_key("leg", call.user, exchange.parameters.text(LEG))
-        others = [self._key_of(exchange, call.user, call.path)]
-        namespace = self._at_most_once(exchange, call, key, "upload", others, lambda: not exchange.is_gone)
+        leg = exchange.parameters.text(LEG)
+        key = receipt_key("leg", call.user, leg, call.operation, call.path)
+        namespace = self._at_most_once(exchange, call, key, lambda: not exchange.is_gone, has_id=True)
         try:
             return self._be_patient(exchange, lambda: open_upload(replace(call, namespace=namespace)))
-        except BaseException:
-            exchange.note_no_effect()
+        except BaseException as error:
+            exchange.note_no_effect()  # and if it is a repeat, the next one is one, too
+            # Perhaps what is in the way is the file that this very request has made.
+            if isinstance(error, (RequestRepeatedError, HoldfastError)) and self._is_repeat(exchange, namespace):
+                metrics.REPEATS.labels(exchange.operation).inc()
+                return None
             raise
+
+    def _is_repeat(self, exchange: Exchange, namespace: Namespace) -> bool:
+        try:
+            self._be_patient(exchange, lambda: namespace.changes.require_new(namespace.caller))
+        except RequestRepeatedError:
+            return True
+        return False
 
     def finish_upload(self, exchange: Exchange, writer: FileWriter, data: bytes) -> None:
         """Write the last bytes of an upload, and publish the file, unless the same request has done that before.
@@ -202,35 +218,29 @@ class Carrier:
             raise
 
     # --- changes ------------------------------------------------------------------------------------------------------
-    def _for_change(self, exchange: Exchange, call: Call, operation: KnownOperation) -> Call:
-        keys = [self._key_of(exchange, call.user, path) for path in (call.path, *operation.others(call.parameters))]
+    def _for_change(self, exchange: Exchange, call: Call) -> Call:
         given = {name: values for name, values in call.parameters.values.items() if name not in _NOT_OF_THE_CHANGE}
-        asked = json.dumps([call.method, call.operation, sorted(given.items())])
-        digest = hashlib.blake2b(asked.encode(), digest_size=16).hexdigest()
-        namespace = self._at_most_once(exchange, call, keys[0], digest, keys[1:], lambda: self._is_wanted(exchange))
-        return replace(call, namespace=namespace)
-
-    def _key_of(self, exchange: Exchange, user: str, path: str) -> bytes:
-        return receipt_key("path", user, exchange.client, path.rstrip("/"))
+        asked = json.dumps([call.method, call.operation, call.path, sorted(given.items())])
+        key = receipt_key("change", call.user, exchange.client, asked)
+        return replace(call, namespace=self._at_most_once(exchange, call, key, lambda: self._is_wanted(exchange)))
 
     def _at_most_once(
         self,
         exchange: Exchange,
         call: Call,
         key: bytes,
-        asked: str,
-        others: Collection[bytes],
         is_wanted: Callable[[], bool],
+        *,
+        has_id: bool = False,
     ) -> Namespace:
         """Return the namespace of a call, for the one change that it asks for."""
         if exchange.delivery is None:
-            exchange.delivery = self.deliveries.expect(key, exchange.connection, exchange.number)
+            exchange.delivery = self.deliveries.expect(key, exchange.connection)
         request = ClientRequest(
             key=key,
-            request=asked,
             server=self.deliveries.server,
             number=exchange.delivery.number,
-            others=tuple(others),
+            has_id=has_id,
             is_wanted=is_wanted,
             was_delivered=self.deliveries.was_delivered,
         )
@@ -252,6 +262,8 @@ class Carrier:
                 return work()
             except (DirectoryFrozenError, UncheckedTreeError, UncountedTreeError):
                 raise  # these have waited already
+            except (StorageFullError, RepeatUnclearError):
+                raise  # waiting does not help
             except (UnavailableError, OutcomeUnknownError):
                 if exchange.is_gone or clock.elapsed_s() - begun_s > _PATIENCE_S:
                     raise

@@ -182,7 +182,16 @@ class Connection(UpgradeIgnoringProtocol):
 
     def _close_if_idle(self) -> None:
         if self._is_idle() and not self.transport.is_closing():
-            self.transport.close()
+            self._close_silent()
+
+    def timeout_keep_alive_handler(self) -> None:
+        if not self.transport.is_closing():
+            self._close_silent()
+
+    def _close_silent(self) -> None:
+        """Close a connection of which nothing is heard: then what its client has not acknowledged is lost."""
+        self.is_lost = self.is_lost or self.unacknowledged_bytes() > 0
+        self.transport.close()
 
     def _is_idle(self) -> bool:
         cycle: RequestResponseCycle | None = self.cycle  # None before the first request
@@ -252,7 +261,7 @@ class Connection(UpgradeIgnoringProtocol):
         if not self._is_idle():
             self._await_head()  # requests before it are not answered yet: the client is not to blame
         elif not self.transport.is_closing():
-            self.transport.close()
+            self._close_silent()
 
     def send_400_response(self, msg: str) -> None:
         if self._is_idle() and self._is_in_head:

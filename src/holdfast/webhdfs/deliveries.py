@@ -1,9 +1,9 @@
 """Find out which answers have reached their clients, and publish it (`holdfast.namespace.receipts.AnswerBook`).
 
-An answer has reached its client if the client sends another request on the same connection, or closes the connection in
-order; or if its kernel has acknowledged all bytes, and the connection still stands a moment later. (A client that gives
-up resets the connection.) It is lost if the connection breaks before that. If the server itself ends the connection, as
-a client may ask for, nothing more is heard of it: then the answer counts as delivered.
+An answer has reached its client if the client then begins another request on the same connection, or closes the
+connection in order; or if its kernel has acknowledged all bytes, and the connection still stands a moment later. (A
+client that gives up resets the connection.) It is lost if the connection breaks before that. If the server itself ends
+the connection, as a client may ask for, nothing more is heard of it: then the answer counts as delivered.
 
 Behind a proxy, this is what the proxy has got: an answer that is lost between proxy and client counts as delivered.
 """
@@ -55,8 +55,8 @@ class SentAnswer:
     Attributes:
         number: among the answers of this process.
         key: of the receipt.
-        request: the number of the request on its connection.
-        sent_s: when its last byte was written, by the monotonic clock; None before.
+        requests: how many requests had begun on the connection when its last byte was written.
+        sent_s: when that was, by the monotonic clock; None before.
         is_without_effect: whether nothing was changed, so that it does not matter whether it was delivered.
         was_delivered: None as long as it is not known.
     """
@@ -64,20 +64,28 @@ class SentAnswer:
     number: int
     key: bytes
     connection: AnsweredConnection
-    request: int
+    requests: int = 0
     sent_s: float | None = None
     is_without_effect: bool = False
     was_delivered: bool | None = None
+
+    def note_sent(self, now_s: float) -> None:
+        """Note that the whole answer was given to the connection."""
+        connection = self.connection
+        if connection.is_lost or connection.is_ended:
+            self.was_delivered = self.is_without_effect
+        else:
+            self.requests, self.sent_s = connection.requests, now_s
 
     def observe(self, now_s: float) -> bool | None:
         """Look at the connection, and return whether the answer was delivered, as far as that is known."""
         if self.was_delivered is None:
             connection = self.connection
-            if self.is_without_effect:
+            if self.is_without_effect or (self.sent_s is not None and connection.requests > self.requests):
                 self.was_delivered = True
-            elif connection.is_lost and connection.requests == self.request:
+            elif connection.is_lost:
                 self.was_delivered = False
-            elif self.sent_s is not None and (connection.requests > self.request or connection.is_ended):
+            elif self.sent_s is not None and connection.is_ended:
                 self.was_delivered = True
             elif self.sent_s is not None and now_s - self.sent_s >= _STANDS_S:
                 self.was_delivered = True if connection.unacknowledged_bytes() == 0 else None
@@ -85,7 +93,7 @@ class SentAnswer:
 
 
 class Deliveries:
-    """The answers of this process to changes. All methods may be called from several threads, `publish` from one.
+    """The answers of this process to changes. All methods may be called from several threads.
 
     Attributes:
         server: the token of this process.
@@ -96,6 +104,7 @@ class Deliveries:
         self._database = database
         self._clock = clock
         self._lock = threading.Lock()
+        self._publishing = threading.Lock()
         self._last = 0  # number
         self._answers: dict[int, SentAnswer] = {}  # those of which it is not known
         self._lost: dict[int, float] = {}  # with when that was, by the monotonic clock
@@ -103,11 +112,11 @@ class Deliveries:
         self._published = AnswerBook()
         self._published_s = float("-inf")
 
-    def expect(self, key: bytes, connection: AnsweredConnection, request: int) -> SentAnswer:
+    def expect(self, key: bytes, connection: AnsweredConnection) -> SentAnswer:
         """Return the answer to a change that is about to be carried out; its receipt has a key."""
         with self._lock:
             self._last += 1
-            answer = self._answers[self._last] = SentAnswer(self._last, key, connection, request)
+            answer = self._answers[self._last] = SentAnswer(self._last, key, connection)
         return answer
 
     def was_delivered(self, number: int) -> bool | None:
@@ -123,11 +132,12 @@ class Deliveries:
         Raises:
             HoldfastError: the database failed: call again.
         """
-        self._settle(self._clock.elapsed_s())
-        with self._lock:
-            book = AnswerBook(0, self._last, frozenset(self._answers), frozenset(self._lost))
-        self._write(book)
-        self._delete_receipts()
+        with self._publishing:
+            self._settle(self._clock.elapsed_s())
+            with self._lock:
+                book = AnswerBook(0, self._last, frozenset(self._answers), frozenset(self._lost))
+            self._write(book)
+            self._delete_receipts()
 
     def _settle(self, now_s: float) -> None:
         for number, answer in list(self._answers.items()):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 from collections.abc import Iterable, Mapping
 
 from holdfast.namespace.errors import FeatureUnsupportedError
@@ -17,6 +18,14 @@ Document = Mapping[str, object]
 
 _LONG = 2**63 - 1
 UNLIMITED = -1
+
+
+_encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
+def encode(document: Document) -> bytes:
+    """Return a document as it is sent."""
+    return _encoder.encode(document).encode()
 
 
 def truth(value: bool) -> Document:
@@ -63,16 +72,15 @@ def plain_status(status: FileStatus) -> Document:
     }
 
 
-def file_statuses(path: str, entries: Iterable[FileStatus]) -> dict[str, object]:
-    """Return the entries of a directory, or a file itself, whose suffix is empty."""
-    found = [file_status(one, "" if one.path == path else one.name) for one in entries]
-    return {"FileStatuses": {"FileStatus": found}}
+def entry_status(path: str, entry: FileStatus) -> Document:
+    """Return an entry of a directory, or the file at the path itself, whose suffix is empty."""
+    return file_status(entry, "" if entry.path == path else entry.name)
 
 
 def directory_listing(path: str, page: ListPage) -> Document:
     """Return a page of a directory, and whether more follow. Their number is unknown: one stands for all."""
-    listing = {"partialListing": file_statuses(path, page.entries), "remainingEntries": int(page.more)}
-    return {"DirectoryListing": listing}
+    entries = {"FileStatuses": {"FileStatus": [entry_status(path, one) for one in page.entries]}}
+    return {"DirectoryListing": {"partialListing": entries, "remainingEntries": int(page.more)}}
 
 
 def content_summary(found: ContentSummary) -> Document:

@@ -18,6 +18,7 @@ from typing import Any
 from holdfast.errors import FencedError, HoldfastError
 from holdfast.namespace import Namespace
 from holdfast.namespace.collector import CollectionResult
+from holdfast.namespace.errors import PathExistsError
 from holdfast.namespace.keys import LEADER
 from holdfast.namespace.maintenance import LeaderElection, LockTerm
 from holdfast.namespace.operation import Changes, Operation, OperationContext
@@ -38,6 +39,9 @@ _RENEW_S = 5.0
 
 _CHECKPOINT = "%y%m%d%H%M%S"
 """How Hadoop names what was in the trash at a time."""
+
+_NAMES = 60
+"""So many names are tried: a user may have taken them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,15 +180,24 @@ class Duties:
         """Put what was deleted since the last round into a checkpoint, and delete old ones, as Hadoop does."""
         if self._settings.trash_s is None or not self._namespace.exists("/user"):
             return
-        now_s = self._clock.now_s()
         for user in self._namespace.list("/user"):
-            for name, made_s in self._iter_checkpoints(f"{user.path}/.Trash"):
-                path = NsPath.parse(f"{user.path}/.Trash/{name}")
-                if name == "Current":
-                    self._make_checkpoint(path, now_s)
-                elif now_s - made_s > self._settings.trash_s:
-                    self._run(Delete(path=path, recursive=True))
-                    self._count_emptied()
+            try:
+                self._empty_trash_of(user.path, self._settings.trash_s)
+            except FencedError:
+                raise  # another one leads
+            except HoldfastError as error:  # the others' is emptied nevertheless
+                metrics.DUTY_FAILURES.labels("trash").inc()
+                _LOG.warning("the trash of a user is not emptied, %s: %s", user.path, error)
+
+    def _empty_trash_of(self, home: str, kept_s: float) -> None:
+        now_s = self._clock.now_s()
+        for name, made_s in self._iter_checkpoints(f"{home}/.Trash"):
+            path = NsPath.parse(f"{home}/.Trash/{name}")
+            if name == "Current":
+                self._make_checkpoint(path, now_s)
+            elif now_s - made_s > kept_s:
+                self._run(Delete(path=path, recursive=True))
+                self._count_emptied()
 
     def _iter_checkpoints(self, trash: str) -> Iterator[tuple[str, float]]:
         found = self._namespace.find(trash)
@@ -195,8 +208,11 @@ class Duties:
                 yield entry.name, time.mktime(time.strptime(entry.name, _CHECKPOINT))
 
     def _make_checkpoint(self, current: NsPath, now_s: float) -> None:
-        name = time.strftime(_CHECKPOINT, time.localtime(now_s))
-        self._run(Rename(source=current, target=current.parent.child(name.encode())))
+        for later_s in range(_NAMES):
+            name = time.strftime(_CHECKPOINT, time.localtime(now_s + later_s))
+            with suppress(PathExistsError):
+                self._run(Rename(source=current, target=current.parent.child(name.encode())))
+                return
 
     def _count_emptied(self) -> None:
         self._done["checkpoints"] = self._done.get("checkpoints", 0) + 1

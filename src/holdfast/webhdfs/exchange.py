@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,9 +10,8 @@ from holdfast.runtime import Clock
 from holdfast.webhdfs.calls import PREFIX, Answer
 from holdfast.webhdfs.connection import Connection
 from holdfast.webhdfs.deliveries import SentAnswer
+from holdfast.webhdfs.documents import encode
 from holdfast.webhdfs.parameters import Parameters, check_host, decode_text
-
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
@@ -25,7 +23,6 @@ class Exchange:
 
     Attributes:
         begun_s: when it came, by the monotonic clock.
-        number: the number of the request on its connection.
         parameters, operation, path, user: what it asks for, as far as that is known.
         real_user: who acts for the user; empty for the user.
         delivery: of the answer to a change.
@@ -38,7 +35,6 @@ class Exchange:
     send: Send
     clock: Clock
     begun_s: float
-    number: int
     parameters: Parameters = Parameters({})  # noqa: RUF009  # a frozen value
     operation: str = ""
     path: str = ""
@@ -53,8 +49,7 @@ class Exchange:
     @staticmethod
     def of(scope: Mapping[str, Any], receive: Receive, send: Send, clock: Clock) -> Exchange:
         """Return the exchange of a request that has just come."""
-        number = scope["state"]["connection"].requests
-        return Exchange(scope, receive, send, clock, clock.elapsed_s(), number, headers=dict(scope["headers"]))
+        return Exchange(scope, receive, send, clock, clock.elapsed_s(), headers=dict(scope["headers"]))
 
     @property
     def connection(self) -> Connection:
@@ -134,7 +129,7 @@ class Exchange:
 
     async def answer(self, answer: Answer) -> None:
         """Send a whole answer."""
-        body = answer.body if answer.document is None else _encode(answer.document).encode()
+        body = answer.body if answer.document is None else encode(answer.document)
         headers = {"content-length": str(len(body)), **answer.headers}
         if not body and answer.status in (200, 201):
             headers["content-type"] = "application/octet-stream"  # as HDFS says, and its tests check
@@ -142,4 +137,4 @@ class Exchange:
             await self.begin(answer.status, headers)
             await self.send({"type": "http.response.body", "body": body})
         if self.delivery is not None:
-            self.delivery.sent_s = self.clock.elapsed_s()
+            self.delivery.note_sent(self.clock.elapsed_s())

@@ -1,7 +1,7 @@
 """List all operations that Hadoop 3.5's client can send, by method and name.
 
 docs/reference/webhdfs.md has a table of them. To add an operation, write a function in `reading` or `changing` and a
-line here. A change needs its one answer, and the paths that it changes besides that of the request.
+line here. A change needs its one answer.
 """
 
 from __future__ import annotations
@@ -24,12 +24,10 @@ class Operation:
         run: carries it out, in a thread, and returns the answer.
         repeated: returns the answer to a change that has taken effect before; None if the operation only reads, or may
             be done twice.
-        others: returns further paths that it changes.
     """
 
     run: Callable[[Call], Answer]
     repeated: Callable[[Parameters], Answer] | None = None
-    others: Callable[[Parameters], tuple[str, ...]] = lambda parameters: ()
 
 
 def _change(run: Callable[[Call], Answer], answer: Answer = DONE) -> Operation:
@@ -39,9 +37,7 @@ def _change(run: Callable[[Call], Answer], answer: Answer = DONE) -> Operation:
 _RENAME = Operation(
     changing.rename,
     lambda parameters: DONE if parameters.text("renameoptions") else TRUE,
-    lambda parameters: (changing.find_destination(parameters),),
 )
-_CONCAT = Operation(changing.concat, lambda parameters: DONE, changing.list_sources)
 
 OPERATIONS: Mapping[str, Mapping[str, Operation]] = {
     "GET": {
@@ -105,7 +101,7 @@ OPERATIONS: Mapping[str, Mapping[str, Operation]] = {
         "SETXATTR": _change(changing.set_xattr),
     },
     "POST": {
-        "CONCAT": _CONCAT,
+        "CONCAT": _change(changing.concat),
         "TRUNCATE": _change(changing.truncate, TRUE),
         "UNSETECPOLICY": Operation(refusals.unset_ec_policy),
         "UNSETSTORAGEPOLICY": Operation(changing.unset_storage_policy),

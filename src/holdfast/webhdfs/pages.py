@@ -56,7 +56,7 @@ class Pages:
         Raises:
             HoldfastError: the caller may not see it, or it cannot be found out now.
         """
-        if exchange.method != "GET":
+        if exchange.method not in ("GET", "HEAD"):
             return None
         if exchange.raw_path in self._files:
             return self._files[exchange.raw_path]

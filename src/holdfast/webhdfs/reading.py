@@ -53,10 +53,10 @@ def list_status(call: Call) -> Answer:
     """LISTSTATUS: the whole directory."""
     entries = []
     for entry in call.namespace.list(call.path):
-        entries.append(entry)
+        entries.append(documents.encode(documents.entry_status(call.path, entry)))
         if len(entries) > _MOST_ENTRIES:
             raise RequestRefusedError("the directory is too large for one answer: list it in pages", IO_ERROR)
-    return Answer(document=documents.file_statuses(call.path, entries))
+    return Answer(body=b'{"FileStatuses":{"FileStatus":[%b]}}' % b",".join(entries))
 
 
 def list_status_batch(call: Call) -> Answer:

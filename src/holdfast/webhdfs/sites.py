@@ -1,8 +1,9 @@
 """Refuse what pages of other sites let browsers send: a user who reads them must not change a namespace.
 
-A browser says from which site a page is (Origin). But a site may let its own name lead to this machine, so that its
-page counts as one of this server (DNS rebinding). So where ``user.name`` is believed because only this machine can send
-requests, the server answers only to names of this machine, and to addresses, which no site can have as its name.
+A browser says from which site a page is (Origin, Sec-Fetch-Site). But a site may let its own name lead to this machine,
+so that its page counts as one of this server (DNS rebinding). So where ``user.name`` is believed because only this
+machine can send requests, the server answers only to names of this machine, and to addresses, which no site can have as
+its name.
 """
 
 from __future__ import annotations
@@ -38,17 +39,18 @@ class SiteGate:
             names += [name, *others]
         return SiteGate(frozenset(name.lower() for name in names))
 
-    def check(self, host: str, origin: str) -> None:
+    def check(self, host: str, origin: str, site: str = "") -> None:
         """Check a request.
 
         Args:
             host: the server as the request names it, with its port.
             origin: the header of that name; empty for none.
+            site: the header Sec-Fetch-Site; empty for none.
 
         Raises:
             RequestRefusedError: a page of another site may have sent it.
         """
-        if origin and origin.partition("://")[2] != host:
+        if site in ("cross-site", "same-site") or (origin and origin.partition("://")[2] != host):
             raise RequestRefusedError("a page of another site may not use this server", SECURITY)
         if self.names is not None and not self._is_known(host):
             raise RequestRefusedError(

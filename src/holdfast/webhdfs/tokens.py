@@ -21,7 +21,7 @@ from holdfast.namespace.permissions import check_stored_name
 from holdfast.namespace.view import scan_pages
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Backend, Commit, Committed
-from holdfast.webhdfs.failures import TOKEN_INVALID, RequestRefusedError
+from holdfast.webhdfs.failures import ACCESS_DENIED, TOKEN_INVALID, RequestRefusedError
 
 CACHED_S = 5.0
 _MOST_CACHED = 10_000
@@ -126,6 +126,7 @@ class TokenStore:
 
         Raises:
             InvalidRequestError: no user can have the name, or the lifetime is not positive.
+            RequestRefusedError: the parent was revoked.
         """
         check_stored_name(user, "a user")
         for group in groups or ():
@@ -148,10 +149,20 @@ class TokenStore:
             renewer=renewer,
             parent="" if parent is None else parent.id,
         )
-        outcome = self._database.commit(Commit(inserts={token_key(_digest(secret)): token.encode()}))
-        if not isinstance(outcome, Committed):
+        reads = {} if parent is None else self._find_version(parent)
+        commit = Commit(reads=reads, inserts={token_key(_digest(secret)): token.encode()})
+        if not isinstance(self._database.commit(commit), Committed):
             raise UnavailableError("the token could not be stored: repeat")
         return secret, token
+
+    def _find_version(self, token: Token) -> dict[bytes, int]:
+        """Return key and version of a token's record: what `find` has returned may be gone."""
+        for page in scan_pages(self._database, *kind_range(b"a"), _PAGE):
+            for key, record in page.records:
+                found = Token.decode(record.value)
+                if found is not None and found.id == token.id:
+                    return {key: record.version}
+        raise RequestRefusedError("the bearer token was revoked: get another one", ACCESS_DENIED, is_anonymous=True)
 
     def find(self, secret: str) -> Token | None:
         """Return the token of a secret, if it is valid now."""
@@ -179,17 +190,12 @@ class TokenStore:
         Raises:
             NotFoundError: there is no such token.
         """
-        found = None
-        gone: list[bytes] = []
-        for key, token in self.iter_tokens():
-            if token_id == token.id:
-                found = token
-            if token_id and token_id in (token.id, token.parent):
-                gone.append(key)
-        self._delete(gone)
+        found = next(((key, token) for key, token in self.iter_tokens() if token.id == token_id), None)
         if found is None:
             raise NotFoundError("there is no such token: see holdfast namespace token list", id=token_id)
-        return found
+        self._delete([found[0]])  # from now on, it proves no others
+        self._delete([key for key, token in self.iter_tokens() if token.parent == token_id])
+        return found[1]
 
     def delete_expired(self) -> int:
         """Delete the tokens that have expired; return how many."""

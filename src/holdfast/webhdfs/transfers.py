@@ -30,10 +30,13 @@ PIECE_BYTES = 1024 * 1024
 """Of an upload: how much is written at once."""
 
 _FRAME = 64 * 1024
-_SENT_BYTES = 4 * 1024 * 1024
+SENT_BYTES = 4 * 1024 * 1024
 """Of a download: how much is read and sent at once. Hadoop's positional read, which is how Parquet is read, takes what
 its socket has at one moment, and then asks again for what is missing: with smaller pieces there are more requests. This
 is as much as Linux takes from one write."""
+
+FEW_BYTES = _FRAME
+"""The same, if many clients do not take what they have asked for."""
 
 LEAVING_S = 0.002
 """How long after the first piece of a download nothing more is read: a client that has all that it wants goes now."""
@@ -98,6 +101,20 @@ _CREATE_FLAGS = (
 )
 
 
+async def discard_upload(receive: Receive) -> None:
+    """Receive a body that is stored already.
+
+    Raises:
+        UploadCutError: the body has no end.
+    """
+    more = True
+    while more:
+        event = await receive()
+        if event["type"] == "http.disconnect":
+            raise UploadCutError
+        more = event.get("more_body", False)
+
+
 async def receive_upload(
     writer: FileWriter, receive: Receive, run: RunInThread[Any], finish: Callable[[bytes], None]
 ) -> None:
@@ -159,12 +176,12 @@ def open_download(call: Call) -> tuple[FileReader, int, int]:
     return file, start, left if wanted is None else min(wanted, left)
 
 
-def read_piece(file: FileReader, start: int, end: int) -> bytes:
+def read_piece(file: FileReader, start: int, end: int, most_bytes: int) -> bytes:
     """Read what is sent next of a range of a file.
 
     Raises:
         CorruptDataError: see `FileReader.read`.
     """
     # Pieces end where the frames of a blob do: each of them is read as a whole.
-    stop = min(end, (start + _SENT_BYTES) // _FRAME * _FRAME)
+    stop = min(end, (start + most_bytes) // _FRAME * _FRAME)
     return file.read(start, stop - start)

@@ -142,7 +142,7 @@ def test_after_an_unknown_outcome_the_same_request_run_alone_has_one_effect(worl
     database.has_effect = has_effect
     client = world.client(database=database)
     client.status("/d/f")
-    request = ClientRequest(receipt_key("ann", "/d/f"), "delete", "one", 1, (), lambda: True, lambda _: None)
+    request = ClientRequest(receipt_key("ann", "/d/f"), "one", 1)
     runner = RequestRunner.of(client.operations, request)
     operation = Delete(path=_P("/d/f"), recursive=False)
     with pytest.raises(OutcomeUnknownError):
@@ -158,7 +158,7 @@ def test_after_an_unknown_outcome_the_same_request_run_alone_has_one_effect(worl
 def test_what_nobody_waits_for_is_not_done(world: World) -> None:
     client = world.client()
     client.status("/d/f")
-    request = ClientRequest(receipt_key("ann", "/d/f"), "delete", "one", 1, (), lambda: False, lambda _: None)
+    request = ClientRequest(receipt_key("ann", "/d/f"), "one", 1, is_wanted=lambda: False)
     runner = RequestRunner.of(client.operations, request)
     operation = Delete(path=_P("/d/f"), recursive=False)
     assert client.operations.try_together([(runner.once(operation), client.caller)]) == [False]

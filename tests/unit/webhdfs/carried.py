@@ -18,10 +18,11 @@ from holdfast.transactions.base import Backend
 from holdfast.webhdfs.calls import PREFIX, Answer
 from holdfast.webhdfs.carrying import Carrier
 from holdfast.webhdfs.exchange import Exchange
-from holdfast.webhdfs.identities import Identities, UsersFile
+from holdfast.webhdfs.identities import Identities
 from holdfast.webhdfs.operations import find_operation
 from holdfast.webhdfs.settings import ServerSettings
 from holdfast.webhdfs.tokens import TokenStore
+from holdfast.webhdfs.users_file import UsersFile
 from tests.namespace_world import SUPERUSER, World
 
 __all__ = ["CarryingServer", "KnownConnection"]
@@ -97,4 +98,5 @@ class CarryingServer:
     def upload(self, exchange: Exchange, data: bytes) -> None:
         """Carry out the second request of an upload."""
         writer = self.carrier.open_upload(exchange)
-        self.carrier.finish_upload(exchange, writer, data)
+        if writer is not None:  # else it is stored already
+            self.carrier.finish_upload(exchange, writer, data)

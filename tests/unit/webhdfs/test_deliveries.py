@@ -36,6 +36,7 @@ _KEY = receipt_key("ann", "/x")
         (5.0, 5.1, {"is_ended": True}, True),
         (5.0, 9.0, {"is_lost": True, "unacknowledged": 0}, False),
         (5.0, 9.0, {"is_lost": True, "requests": 2}, True),  # what is lost is the answer to a later request
+        (None, 9.0, {"is_lost": True, "requests": 2}, False),
     ],
 )
 def test_what_is_known_of_an_answer(
@@ -44,6 +45,24 @@ def test_what_is_known_of_an_answer(
     connection = KnownConnection(**fate)  # type: ignore[arg-type]  # each fits its field
     assert SentAnswer(1, _KEY, connection, 1, sent_s).observe(now_s) is was_delivered
     assert SentAnswer(1, _KEY, connection, 1, sent_s, is_without_effect=True).observe(now_s) is True
+
+
+def test_requests_that_were_there_before_the_answer_do_not_prove_that_it_has_arrived() -> None:
+    """Defect: a pipelined request did, although it had begun before."""
+    connection = KnownConnection(requests=2)
+    answer = SentAnswer(1, _KEY, connection)
+    answer.note_sent(5.0)
+    assert answer.observe(5.1) is None
+    connection.requests = 3
+    assert answer.observe(5.1) is True
+
+
+@pytest.mark.parametrize("fate", ["is_lost", "is_ended"])
+@pytest.mark.parametrize("is_without_effect", [False, True])
+def test_what_is_sent_to_nobody_is_lost(fate: str, is_without_effect: bool) -> None:
+    answer = SentAnswer(1, _KEY, KnownConnection(**{fate: True}), is_without_effect=is_without_effect)
+    answer.note_sent(5.0)
+    assert answer.observe(5.1) is is_without_effect
 
 
 def test_what_is_known_once_stays() -> None:
@@ -87,6 +106,9 @@ def test_every_answer_counts_as_sent_from_its_last_byte_on(answer: Answer) -> No
 class _Transport(asyncio.Transport):
     is_closed = False
 
+    def is_closing(self) -> bool:
+        return self.is_closed
+
     def close(self) -> None:
         self.is_closed = True
 
@@ -96,15 +118,18 @@ class _EndedByClient(Connection):
 
     def __init__(self, unacknowledged: int) -> None:
         self.is_lost, self.transport, self._unacknowledged = False, _Transport(), unacknowledged
+        self.cycle = None
 
     def unacknowledged_bytes(self) -> int:
         return self._unacknowledged
 
 
 @pytest.mark.parametrize("unacknowledged", [0, 1])
-def test_a_client_that_sends_no_more_has_lost_what_it_has_not_acknowledged(unacknowledged: int) -> None:
+@pytest.mark.parametrize("end", ["eof_received", "timeout_keep_alive_handler", "_end_slow_head", "_close_if_idle"])
+def test_a_client_that_sends_no_more_has_lost_what_it_has_not_acknowledged(unacknowledged: int, end: str) -> None:
+    """Defect: what an idle connection owed when the server closed it counted as delivered."""
     connection = _EndedByClient(unacknowledged)
-    connection.eof_received()
+    getattr(connection, end)()
     assert connection.is_lost == bool(unacknowledged)
     assert isinstance(connection.transport, _Transport)
     assert connection.transport.is_closed
@@ -119,9 +144,9 @@ class _Server:
 
     def expect(self, connection: KnownConnection, key: bytes = _KEY) -> SentAnswer:
         """Return an answer that was sent, to a change whose receipt was written."""
-        answer = self.deliveries.expect(key, connection, 1)
-        answer.sent_s = self.world.clock.at_s
-        receipt = Receipt("it", "one", answer.number, int(self.world.clock.at_s * 1000))
+        answer = self.deliveries.expect(key, connection)
+        answer.requests, answer.sent_s = 1, self.world.clock.at_s
+        receipt = Receipt("one", answer.number, int(self.world.clock.at_s * 1000))
         self.world.database.commit(Commit(puts={key: receipt.encode()}))
         return answer
 

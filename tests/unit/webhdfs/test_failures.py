@@ -42,6 +42,7 @@ _EXPECTED = {
     "UnavailableError": (403, STANDBY),
     "StorageFullError": (403, _IO),  # other servers have no more space
     "OutcomeUnknownError": (403, _IO),
+    "RepeatUnclearError": (403, _IO),
     "FencedError": (403, _IO),
     "LogRemovedError": (403, _IO),
     "LogTrimmedError": (403, _IO),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,8 +31,9 @@ def server() -> CarryingServer:
 
 
 def _ask(server: CarryingServer, path: str, query: str, user: str = "hdfs") -> Mapping[str, Any]:
-    document = server.answer(server.receive("GET", path, query, user=user)).document
-    return {} if document is None else document
+    found = server.answer(server.receive("GET", path, query, user=user))
+    document: Mapping[str, Any] = json.loads(found.body or b"{}") if found.document is None else found.document
+    return document
 
 
 @pytest.mark.parametrize(

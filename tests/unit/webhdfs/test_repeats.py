@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.errors import OutcomeUnknownError
 from holdfast.namespace import Namespace
-from holdfast.namespace.errors import PathNotFoundError
+from holdfast.namespace.errors import PathExistsError, PathNotFoundError, RepeatUnclearError
 from holdfast.namespace.operation import RequestAbandonedError
 from holdfast.transactions.base import Commit, Outcome
 from holdfast.webhdfs.changing import DONE, TRUE
@@ -38,18 +38,19 @@ def _write(path: str) -> Callable[[Namespace], object]:
 
 @dataclass(frozen=True)
 class _Change:
-    """A change, and what somebody else does after it so that a second effect would be seen."""
+    """A change, and what somebody else does after it so that there is something to do again."""
 
     method: str
     path: str
     query: str
     undo: Callable[[Namespace], object]
+    is_refused: bool = True  # then; else the target is in the way
 
 
 _CHANGES = (
     _Change("PUT", "/d/new", "op=MKDIRS", lambda namespace: namespace.delete("/d/new")),
-    _Change("PUT", "/d/f", "op=RENAME&destination=/d/e", _write("/d/f")),
-    _Change("PUT", "/d/f", "op=RENAME&destination=/d/new&renameoptions=NONE", _write("/d/f")),
+    _Change("PUT", "/d/f", "op=RENAME&destination=/d/e", _write("/d/f"), is_refused=False),
+    _Change("PUT", "/d/f", "op=RENAME&destination=/d/new&renameoptions=NONE", _write("/d/f"), is_refused=False),
     _Change("PUT", "/d/f", "op=RENAME&destination=/d/g&renameoptions=OVERWRITE", _write("/d/f")),
     _Change("DELETE", "/d/f", "op=DELETE", _write("/d/f")),
     _Change(
@@ -93,20 +94,29 @@ def test_every_change_is_in_the_table() -> None:
 @pytest.mark.parametrize("change", _CHANGES, ids=lambda change: change.query)
 @pytest.mark.parametrize("is_elsewhere", [False, True], ids=["here", "elsewhere"])
 @pytest.mark.parametrize("is_cached", [False, True], ids=["alone", "together"])
+@pytest.mark.parametrize("is_undone", [False, True], ids=["", "undone"])
 def test_a_repeat_has_the_same_answer_and_no_effect(
-    world: World, change: _Change, is_elsewhere: bool, is_cached: bool
+    world: World, change: _Change, is_elsewhere: bool, is_cached: bool, is_undone: bool
 ) -> None:
+    """Or it is refused, if somebody has undone it: it could be a new request."""
     first = CarryingServer(world)
     if is_cached:  # so that those which are tried together succeed
         for path in ("/d/e", "/d/f", "/d/g"):
             first.carrier.namespace.status(path)
     answer = first.answer_and_lose(first.receive(change.method, change.path, change.query))
-    change.undo(world.client())
+    if is_undone:
+        change.undo(world.client())
     world.client().flush()
     before = _tree(world)
     second = CarryingServer(world) if is_elsewhere else first
     query = f"{change.query}&namenoderpcaddress=other"  # which does not matter
-    assert second.answer(second.receive(change.method, change.path, query)) == answer
+    repeat = second.receive(change.method, change.path, query)
+    if is_undone and change.is_refused:
+        with pytest.raises(RepeatUnclearError, match="look, and ask again"):
+            second.answer(repeat)
+        assert repeat.delivery is not None and not repeat.delivery.is_without_effect
+    else:
+        assert second.answer(repeat) == answer
     assert _tree(world) == before
     assert answer in (DONE, TRUE)
 
@@ -126,31 +136,27 @@ def test_what_differs_in_one_thing_is_another_request(world: World, different: d
     assert not world.client().exists({**same, **different}["path"])
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "query"),
-    [
-        ("PUT", "/d/f", "op=RENAME&destination=/d/g"),
-        ("PUT", "/d/f", "op=RENAME&destination=/d/g&renameoptions=OVERWRITE"),
-        ("POST", "/d/f", "op=CONCAT&sources=/d/h,/d/g"),
-        ("PUT", "/d/g", "op=CREATE&leg=1"),
-    ],
-)
-def test_a_change_shows_at_each_of_its_paths_that_the_client_has_gone_on(
-    world: World, method: str, path: str, query: str
-) -> None:
-    server = CarryingServer(world)
-    assert server.answer_and_lose(server.receive("DELETE", "/d/g", "op=DELETE")) == TRUE
-    if "CONCAT" in query:
-        _write("/d/g")(world.client())
-    change = server.receive(method, path, query)
-    if "CREATE" in query:
-        server.upload(change, b"new")
-    else:
-        server.answer(change)
-    if "CONCAT" in query:
-        _write("/d/g")(world.client())
-    assert server.answer(server.receive("DELETE", "/d/g", "op=DELETE")) == TRUE
-    assert not world.client().exists("/d/g")
+@pytest.mark.parametrize("query", ["op=CREATE", "op=CREATE&overwrite=true", "op=CREATE&createflag=CREATE", "op=APPEND"])
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_an_upload_that_comes_again_is_stored_once(world: World, query: str, is_lost: bool) -> None:
+    """Defect: an append was refused and then done again, and a file was in the way of itself."""
+    method, path = ("POST", "/d/f") if "APPEND" in query else ("PUT", "/d/new")
+    servers = [CarryingServer(world), CarryingServer(world)]
+    first = servers[0].receive(method, path, f"{query}&leg=1")
+    servers[0].upload(first, b"new")
+    first.connection.is_lost = is_lost
+    expected = b"content of a filenew" if "APPEND" in query else b"new"
+    for server in (*servers, *servers):
+        server.upload(server.receive(method, path, f"{query}&leg=1"), b"new")
+        assert world.client().open(path).read() == expected
+    for other in (f"{query}&leg=2", f"{query}&leg=1"):  # another leg, or that of another file
+        elsewhere = servers[1].receive(method, path if "leg=2" in other else "/d/g", other)
+        if "APPEND" in query or "overwrite" in query:
+            servers[1].upload(elsewhere, b"new")
+        else:
+            with pytest.raises(PathExistsError):
+                servers[1].upload(elsewhere, b"new")
+    assert world.client().open(path).read() == expected + (b"new" if "APPEND" in query else b"")
 
 
 def test_an_upload_that_comes_again_is_recognized_by_its_leg(world: World) -> None:

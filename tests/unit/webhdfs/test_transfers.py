@@ -7,7 +7,7 @@ import contextlib
 import http.client
 import logging
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from typing import cast
 
 import pytest
@@ -18,7 +18,7 @@ from holdfast.namespace.file_reader import FileReader
 from holdfast.namespace.file_writer import FileWriter
 from holdfast.webhdfs import application
 from holdfast.webhdfs.settings import Limits, ServerSettings
-from holdfast.webhdfs.transfers import UploadCutError, iter_download, receive_upload
+from holdfast.webhdfs.transfers import FEW_BYTES, SENT_BYTES, UploadCutError, read_piece, receive_upload
 from tests.patience import PATIENCE_S, wait_until
 from tests.unit.webhdfs.served import Served, serve_fresh
 
@@ -39,23 +39,18 @@ class _File:
         return b"." * length
 
 
-async def _run(work: Callable[[], bytes]) -> bytes:
-    return work()
-
-
 @pytest.mark.parametrize("start", [0, 1, _FRAME - 1, _FRAME, _FRAME + 1, _MIB - 1, _MIB, _SIZE - 1])
 @pytest.mark.parametrize("length", [0, 1, _FRAME, _MIB - 1, _MIB, _MIB + 1, _SIZE])
-def test_a_download_is_read_once_in_pieces_that_end_where_frames_do(start: int, length: int) -> None:
-    file, length = _File(), min(length, _SIZE - start)
-
-    async def download() -> int:
-        return sum([len(one) async for one in iter_download(cast("FileReader", file), start, length, _run)])
-
-    assert asyncio.run(download()) == length
+@pytest.mark.parametrize("most", [SENT_BYTES, FEW_BYTES])
+def test_a_download_is_read_once_in_pieces_that_end_where_frames_do(start: int, length: int, most: int) -> None:
+    file, length, done = _File(), min(length, _SIZE - start), 0
+    while done < length:
+        done += len(read_piece(cast("FileReader", file), start + done, start + length, most))
+    assert done == length
     stops = [first + size for first, size in file.reads]
     assert [first for first, _ in file.reads] == [start, *stops[:-1]][: len(stops)]
     assert all(stop % _FRAME == 0 for stop in stops[:-1])
-    assert all(0 < size <= 4 * _MIB for _, size in file.reads)
+    assert all(0 < size <= most for _, size in file.reads)
     assert (stops or [start])[-1] == start + length
 
 
@@ -163,10 +158,10 @@ class _Writer:
 @pytest.mark.parametrize(
     ("bodies", "ends", "done"),
     [
-        ([b"ab", b"c"], True, [b"abc", "discard"]),
-        ([b""], True, [b"", "discard"]),
-        ([b"." * _MIB, b"ab", b"c"], True, [_MIB, b"abc", "discard"]),
-        ([b"ab", b"." * _MIB, b""], True, [_MIB + 2, b"", "discard"]),
+        ([b"ab", b"c"], True, [b"abc"]),
+        ([b""], True, [b""]),
+        ([b"." * _MIB, b"ab", b"c"], True, [_MIB, b"abc"]),
+        ([b"ab", b"." * _MIB, b""], True, [_MIB + 2, b""]),
         ([b"ab", b"c"], False, ["discard"]),
         ([b"." * _MIB, b"ab"], False, [_MIB, "discard"]),
     ],
@@ -210,18 +205,49 @@ def test_no_more_uploads_are_received_than_the_limit_says(served: Served) -> Non
         assert {connection.recv(12) for connection in connections} == {b"HTTP/1.1 201"}
 
 
-def test_a_download_that_fails_in_the_middle_is_cut(
+def test_a_download_that_fails_before_its_begin_is_an_error(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Defect: the answer was 200, and then nothing."""
+
+    def fail(*_: object) -> bytes:
+        raise CorruptDataError("the bytes are damaged: see holdfast namespace fsck")
+
+    monkeypatch.setattr(application, "read_piece", fail)
+    found = served.transfer("GET", "/f", "op=OPEN&user.name=root")
+    assert (found.status, found.exception) == (403, "java.io.IOException")
+    assert "fsck" in found.body.decode()
+
+
+def test_a_download_that_fails_in_the_middle_is_cut_and_logged(
     served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """There is one answer: an error would be taken for bytes of the file."""
 
-    async def fail(
-        file: FileReader, start: int, length: int, run: Callable[..., Awaitable[bytes]]
-    ) -> AsyncIterator[bytes]:
-        yield b"012"
-        raise CorruptDataError("the bytes are damaged: see holdfast namespace fsck")
+    def fail(file: FileReader, start: int, end: int, most_bytes: int) -> bytes:
+        if start:
+            raise CorruptDataError("the bytes are damaged: see holdfast namespace fsck")
+        return b"012"
 
-    monkeypatch.setattr(application, "iter_download", fail)
+    monkeypatch.setattr(application, "read_piece", fail)
     with caplog.at_level(logging.WARNING), pytest.raises((http.client.IncompleteRead, ConnectionResetError)):
         served.transfer("GET", "/f", "op=OPEN&user.name=root")
-    assert caplog.records == []
+    assert [record.getMessage() for record in caplog.records] == [
+        "a download ends early, path='/f': the bytes are damaged: see holdfast namespace fsck"
+    ]
+
+
+@pytest.mark.parametrize("name", ["unread", "read"])
+def test_clients_that_do_not_read_get_little_at_once(
+    served: Served, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Defect: each cost four megabytes, without a limit."""
+    served.namespace.write_file("/many", b"." * 2 * SENT_BYTES, overwrite=True)
+    sizes, read = [], read_piece
+
+    def note(file: FileReader, start: int, end: int, most_bytes: int) -> bytes:
+        sizes.append(most_bytes)
+        return read(file, start, end, most_bytes)
+
+    monkeypatch.setattr(application, "read_piece", note)
+    monkeypatch.setattr(application, "_MOST_UNSENT_BYTES", 0 if name == "unread" else SENT_BYTES)
+    assert served.transfer("GET", "/many", "op=OPEN&user.name=root").body == b"." * 2 * SENT_BYTES
+    assert sizes == [FEW_BYTES] * (2 * SENT_BYTES // FEW_BYTES) if name == "unread" else [SENT_BYTES] * 2

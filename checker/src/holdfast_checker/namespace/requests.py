@@ -274,14 +274,10 @@ def _run_server(
     while True:
         call, attempt, number = cast("tuple[int, int, int]", port.call(Call(WIRE, "take", (server, client))))
         name, *args = script[call]
-        paths = [str(one) for one in args[: 2 if name in ("rename", "replace") else 1]]
-        keys = [receipt_key(client, path) for path in paths]
         request = ClientRequest(
-            key=keys[0],
-            request=f"{name}-{'-'.join(map(str, args))}",
+            key=receipt_key(client, name, *map(str, args)),
             server=server,
             number=number,
-            others=tuple(keys[1:]),
             is_wanted=partial(_ask_wire, port, "wanted", client, call, attempt),
             was_delivered=lambda other: cast("bool | None", port.call(Call(WIRE, "delivered", (server, other)))),
         )
