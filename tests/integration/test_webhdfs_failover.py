@@ -16,9 +16,10 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from holdfast.namespace import Namespace
-from holdfast.namespace.keys import answers_key, receipt_key
+from holdfast.namespace.keys import answers_key
 from holdfast.namespace.receipts import AnswerBook, Receipt
 from tests.integration.hadoop_jvm import Jvm
+from tests.namespace_world import all_records
 from tests.patience import wait_until
 from tests.webhdfs_server import ServedNamespace, ServerProcess
 
@@ -180,13 +181,12 @@ def test_a_file_is_whole_or_not_there_if_its_server_dies(pair: Pair, operation: 
                 assert namespace.open("/d/f").read() == b"again"
 
 
-def _was_delivered(namespace: Namespace, path: str) -> bool | None:
-    """Return whether the server that has changed a path last for the client says that its answer was delivered."""
-    key = receipt_key("path", "root", "127.0.0.1", path)
-    found = Receipt.decode(namespace.database.get_many([key])[key].value)
-    assert found is not None
-    book = namespace.database.get_many([answers_key(found.server)]).get(answers_key(found.server))
-    return None if book is None else AnswerBook.decode(book.value).was_delivered(found.number)
+def _was_delivered(namespace: Namespace) -> bool | None:
+    """Return whether the server that has made the newest change says that its answer was delivered."""
+    receipts = [Receipt.decode(one.value) for key, one in all_records(namespace.database).items() if key[:1] == b"q"]
+    newest = max((one for one in receipts if one is not None), key=lambda one: (one.at_ms, one.number))
+    book = namespace.database.get_many([answers_key(newest.server)]).get(answers_key(newest.server))
+    return None if book is None else AnswerBook.decode(book.value).was_delivered(newest.number)
 
 
 def test_what_follows_an_answer_that_was_delivered_is_new_although_the_server_died_later(pair: Pair) -> None:
@@ -198,7 +198,7 @@ def test_what_follows_an_answer_that_was_delivered_is_new_although_the_server_di
         with pair.dying_server("SETTIMES", "before") as dying, closing(pair.connect()) as client:
             assert client.delete(pair.path("/d/f"), False)
             namespace.write_file("/d/f", b"another")
-            wait_until(lambda: _was_delivered(namespace, "/d/f"), "the server does not say that it was delivered")
+            wait_until(lambda: _was_delivered(namespace), "the server does not say that it was delivered")
             client.setTimes(pair.path("/d/h"), 1000, 2000)  # here it dies
             assert dying.process.wait(60) == 9
             assert client.delete(pair.path("/d/f"), False)

@@ -14,7 +14,7 @@ An equal request of the same client that finds a receipt
 
 So there are never more answers of success than effects, whoever gets them; except if a process dies before it has
 published that an answer was delivered, the client asks for the same again, and there is nothing to do. A request that
-has an id, such as an upload, is a repeat in any case.
+has an id, such as an upload, is never refused: whoever sends it again while its answer is lost repeats it.
 
 An arrival may be slow, and its client may have repeated it elsewhere and gone on meanwhile. Its effect would come too
 late. It has read the request's receipt, so its commit fails, unless it is more than `KEPT_MS` late; and before each try
@@ -151,7 +151,7 @@ class ClientRequest:
         key: of its receipt, which equal requests of a client share: see `keys.receipt_key`.
         server: the token of this process.
         number: of the answer to this arrival; no other one of the process has it.
-        has_id: whether only a repeat can be equal to it.
+        has_id: whether only its own client can send an equal one, and does so only when it has the answer, or lost it.
         is_wanted: returns whether the client still waits for the answer.
         was_delivered: returns whether another answer of this process was delivered (True) or lost (False); None if that
             is not known yet.
@@ -266,15 +266,15 @@ class RequestRunner(OperationRunner):
             if not isinstance(found, _Earlier):
                 return found  # type: ignore[no-any-return]  # the result of the operation
             earlier = found.receipt
-            if self.request.has_id or (earlier.server, earlier.number) == (self.request.server, self.request.number):
-                raise RequestRepeatedError  # the latter is an earlier try, whose outcome was unknown
+            if (earlier.server, earlier.number) == (self.request.server, self.request.number):
+                raise RequestRepeatedError  # an earlier try, whose outcome was unknown
             was_delivered = self._find_delivery(earlier)
             if was_delivered:
                 delivered = earlier
             elif was_delivered is None and clock.elapsed_s() - begun_s < _PATIENCE_S:
                 clock.sleep(ANSWER_STEP_S)
             elif self._take_over(earlier):
-                if found.would_change:
+                if found.would_change and not self.request.has_id:
                     raise RepeatUnclearError(
                         "the server cannot tell whether this is the repeat of a request that has taken effect, and the "
                         "path has been changed since: look, and ask again",

@@ -186,11 +186,11 @@ class Carrier:
         try:
             return self._be_patient(exchange, lambda: open_upload(replace(call, namespace=namespace)))
         except BaseException as error:
-            exchange.note_no_effect()  # and if it is a repeat, the next one is one, too
             # Perhaps what is in the way is the file that this very request has made.
             if isinstance(error, (RequestRepeatedError, HoldfastError)) and self._is_repeat(exchange, namespace):
                 metrics.REPEATS.labels(exchange.operation).inc()
                 return None
+            exchange.note_no_effect()
             raise
 
     def _is_repeat(self, exchange: Exchange, namespace: Namespace) -> bool:
