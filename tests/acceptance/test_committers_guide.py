@@ -19,6 +19,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.slow
 def test_the_example_runs_as_it_stands(tmp_path: Path) -> None:
     assert len(python_examples("how-to/choose-a-committer.md")) == 1
     names = {name: str(tmp_path / name) for name in ("url", "scratch", "shared", "reports")}

@@ -1,4 +1,4 @@
-"""Test Spark Connect with a real local server and a client in its own process, one for all tests of a default run."""
+"""Test Spark Connect with a real local server and a client in its own process, one for all tests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.integration.spark_session import PYTHONPATH, assert_clean, jobs_seen
 from tests.integration.test_spark_catalog import expect_outcomes
 from tests.patience import PATIENCE_S
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]  # its server takes half a minute
 
 IDS = [i for i in range(100) if i % 3 != 1 or i < 10]
 

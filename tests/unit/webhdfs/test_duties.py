@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.errors import UnavailableError
 from holdfast.namespace import Namespace
 from holdfast.namespace.keys import LEADER, kind_range, receipt_key
 from holdfast.namespace.maintenance import LeaderElection, LockTerm, current_leader
@@ -149,3 +155,41 @@ def test_what_has_expired_is_removed() -> None:
     assert {one.token for one in list_servers(world.database)} == {"a-server", "silent"}
     assert not world.records(b"q")
     assert not world.records(b"a")
+
+
+def test_the_trash_of_one_user_does_not_keep_that_of_others() -> None:
+    """Defect: names that one user had taken ended the round."""
+    world = World()
+    client = world.client()
+    for user in ("mal", "zoe"):
+        client.mkdirs(f"/user/{user}/.Trash/Current/data")
+    now_s = world.clock.now_s()
+    for later_s in range(60):
+        client.mkdirs("/user/mal/.Trash/" + time.strftime("%y%m%d%H%M%S", time.localtime(now_s + later_s)))
+    client.write_file("/user/ann", b"no home")
+    _duties(world, trash_s=3600.0).run_round()
+    assert client.exists("/user/mal/.Trash/Current")
+    assert not client.exists("/user/zoe/.Trash/Current")
+    client.delete("/user/mal/.Trash/" + time.strftime("%y%m%d%H%M%S", time.localtime(now_s + 59)))
+    world.clock.at_s = now_s
+    _duties(world, trash_s=3600.0).run_round()
+    assert not client.exists("/user/mal/.Trash/Current")
+
+
+def test_a_trash_that_cannot_be_emptied_does_not_keep_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    client = world.client()
+    for user in ("ann", "zoe"):
+        client.mkdirs(f"/user/{user}/.Trash/Current")
+    duties = _duties(world, trash_s=3600.0)
+    shipped = duties._iter_checkpoints
+
+    def fail(trash: str) -> Iterator[tuple[str, float]]:
+        if "ann" in trash:
+            raise UnavailableError("a directory is frozen: repeat later")
+        return shipped(trash)
+
+    monkeypatch.setattr(duties, "_iter_checkpoints", fail)
+    duties.run_round()
+    assert client.exists("/user/ann/.Trash/Current")
+    assert not client.exists("/user/zoe/.Trash/Current")

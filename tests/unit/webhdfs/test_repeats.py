@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from holdfast.errors import OutcomeUnknownError
+from holdfast.errors import OutcomeUnknownError, StorageFullError
 from holdfast.namespace import Namespace
 from holdfast.namespace.errors import PathExistsError, PathNotFoundError, RepeatUnclearError
 from holdfast.namespace.operation import RequestAbandonedError
@@ -219,4 +219,20 @@ def test_a_change_whose_outcome_is_unknown_recognizes_itself_at_once() -> None:
     server.carrier.namespace.status("/f")
     assert server.answer(server.receive("DELETE", "/f", "op=DELETE")) == TRUE
     assert not world.client().exists("/f")
+    assert world.clock.waits == []
+
+
+class _Full(HookedDatabase):
+    """A database without space."""
+
+    def commit(self, commit: Commit) -> Outcome:
+        raise StorageFullError("the disk of the database is full: free space, then repeat")
+
+
+def test_a_full_disk_is_not_waited_for() -> None:
+    """Defect: each change kept a thread for 20 seconds, and those that read waited for a thread."""
+    world = World(clock=SimulatedClock())  # type: ignore[arg-type]  # time passes where somebody waits
+    server = CarryingServer(world, _Full(world.database, lambda *_: None))
+    with pytest.raises(StorageFullError):
+        server.carrier.carry_out(server.receive("PUT", "/d", "op=MKDIRS"))
     assert world.clock.waits == []

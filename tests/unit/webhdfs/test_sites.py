@@ -84,6 +84,16 @@ def test_a_server_that_is_not_only_for_this_machine_answers_to_every_name(settin
         SiteGate.of(settings).check("files.example.org:9870", "https://evil.example")
 
 
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "same-origin", "none", ""])
+def test_what_needs_no_permission_of_a_browser_is_refused_by_the_site(served: Served, site: str) -> None:
+    """Defect: an image of another site read files, because a browser sends no Origin with it."""
+    for query in ("op=OPEN&leg=1&user.name=root", "op=GETDELEGATIONTOKEN&user.name=root"):
+        reply = served.ask("GET", "/outside", query, headers={"Sec-Fetch-Site": site} if site else {})
+        assert (reply.status == 403) == (site in ("cross-site", "same-site"))
+    reply = served.ask("GET", "/outside", "op=OPEN&leg=1&user.name=root")
+    assert reply.headers["x-content-type-options"] == "nosniff"
+
+
 # --- users without a proof --------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.7", "files.example.org", "", "127.0.0.1.example.org"])
 def test_a_name_is_believed_on_loopback_only(host: str) -> None:

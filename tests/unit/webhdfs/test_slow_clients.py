@@ -150,14 +150,11 @@ def test_pipelining_without_reading_is_cut(hurried: ServerProcess) -> None:
 
 # --- too many ---------------------------------------------------------------------------------------------------------
 def test_too_many_requests_are_sent_to_another_server(hurried: ServerProcess) -> None:
-    """At once; the uploads that fill this one go on."""
+    """At once."""
     with contextlib.ExitStack() as stack:
-        connections = [stack.enter_context(hurried.connect()) for _ in range(6)]
-        for number, connection in enumerate(connections[:2]):
-            connection.sendall(_upload_head(hurried, f"/full/{number}") + b"5\r\nhello\r\n")
-        heads = [_upload_head(hurried, f"/full/{number}") for number in range(2, 6)]
-        for connection, head in zip(connections[2:], heads, strict=True):
-            connection.sendall(head)
+        request = _open_large(hurried)
+        for _ in range(_LIMITS.waiting + 1):
+            stack.enter_context(hurried.connect(receive_buffer=4096)).sendall(request)
         replies: list[Reply] = []
 
         def is_refused() -> bool:
@@ -167,6 +164,21 @@ def test_too_many_requests_are_sent_to_another_server(hurried: ServerProcess) ->
         wait_until(is_refused, "all requests are answered")
         assert (replies[-1].status, replies[-1].java_class) == (403, _STANDBY)
         assert "content-type" not in replies[-1].headers
+
+
+def test_uploads_that_wait_for_their_turn_are_in_nobodys_way(hurried: ServerProcess) -> None:
+    """Defect: the server took no other requests, and kept those whose clients had gone."""
+    with contextlib.ExitStack() as stack:
+        for number in range(2):
+            running = stack.enter_context(hurried.connect())
+            running.sendall(_upload_head(hurried, f"/full/{number}") + b"5\r\nhello\r\n")
+        waiting = [stack.enter_context(hurried.connect()) for _ in range(_LIMITS.waiting + 1)]
+        for number, connection in enumerate(waiting):
+            connection.sendall(_upload_head(hurried, f"/waiting/{number}"))
+        assert hurried.call("GET", "GETFILESTATUS", "/").status == 200
+        for connection in waiting:
+            reset(connection)
+        wait_until(lambda: hurried.metric("holdfast_requests_in_flight") <= 3, "uploads without a client wait")
 
 
 def test_too_many_connections_are_sent_to_another_server(hurried: ServerProcess) -> None:

@@ -344,3 +344,30 @@ def test_a_token_that_a_bearer_token_has_proved_ends_with_it() -> None:
     assert world.here.find(secret) is None
     assert world.here.find(other) is not None
     assert len(world.records()) == 1
+
+
+# --- revoked at the same time -----------------------------------------------------------------------------------------
+def test_a_token_that_was_revoked_proves_no_other_one() -> None:
+    """Defect: for five seconds, a server gave delegation tokens for it, which outlived it."""
+    world = _World()
+    secret, parent = world.here.issue("ann", 60)
+    assert world.there.find(secret) == parent, "it is cached"
+    world.here.revoke(parent.id)
+    assert world.there.find(secret) == parent
+    with pytest.raises(RequestRefusedError, match="was revoked"):
+        world.there.issue("ann", 60, kind=TokenKind.DELEGATION, parent=parent)
+    assert world.records() == {}
+
+
+def test_a_token_that_is_made_while_its_parent_is_revoked_goes_with_it() -> None:
+    world = _World()
+    _, parent = world.here.issue("ann", 60)
+    made = []
+
+    def make_another(call: str, argument: object) -> None:
+        if call == "commit" and not made:  # the revocation has found what it deletes
+            made.append(world.here.issue("ann", 60, kind=TokenKind.DELEGATION, parent=parent))
+
+    TokenStore(HookedDatabase(world.database, make_another), world.environment).revoke(parent.id)
+    assert made
+    assert world.records() == {}

@@ -18,6 +18,7 @@ from holdfast.namespace.file_reader import FileReader
 from holdfast.namespace.file_writer import FileWriter
 from holdfast.webhdfs import application
 from holdfast.webhdfs.settings import Limits, ServerSettings
+from holdfast.webhdfs.tokens import TokenStore
 from holdfast.webhdfs.transfers import FEW_BYTES, SENT_BYTES, UploadCutError, read_piece, receive_upload
 from tests.patience import PATIENCE_S, wait_until
 from tests.unit.webhdfs.served import Served, serve_fresh
@@ -251,3 +252,18 @@ def test_clients_that_do_not_read_get_little_at_once(
     monkeypatch.setattr(application, "_MOST_UNSENT_BYTES", 0 if name == "unread" else SENT_BYTES)
     assert served.transfer("GET", "/many", "op=OPEN&user.name=root").body == b"." * 2 * SENT_BYTES
     assert sizes == [FEW_BYTES] * (2 * SENT_BYTES // FEW_BYTES) if name == "unread" else [SENT_BYTES] * 2
+
+
+def test_who_proves_nothing_does_not_wait_for_a_turn() -> None:
+    """Defect: such clients waited as long as others uploaded, and then the server took no requests."""
+    with serve_fresh(ServerSettings(url="", believes_names=False, limits=Limits(uploads=1))) as served:
+        tokens = TokenStore(served.namespace.database, served.namespace.environment)
+        secret, _ = tokens.issue(served.namespace.configuration.superuser, 60)
+        proof = f"Host: localhost\r\nAuthorization: Bearer {secret}\r\n"
+        with socket.create_connection(("127.0.0.1", served.port), PATIENCE_S) as connection:
+            head = f"PUT /webhdfs/v1/f?op=CREATE&leg=1 HTTP/1.1\r\n{proof}Transfer-Encoding: chunked\r\n\r\n"
+            connection.sendall(head.encode() + b"5\r\nhello\r\n")
+            wait_until(lambda: _metric("uploads") == 1, "the upload does not begin")
+            assert served.ask("PUT", "/g", "op=CREATE&leg=2", b"data").status == 401
+            connection.sendall(b"0\r\n\r\n")
+            assert connection.recv(12) == b"HTTP/1.1 201"
