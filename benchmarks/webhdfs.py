@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,9 @@ _WHAT = ("operations", "servers", "parquet")
 _CONNECTIONS = 64
 _TARGETS = {"status": 2.0, "mkdirs": 2.0, "mixed": 2.0, "create": 4.0}  # a client creates with two requests
 _roots = itertools.count()
+
+_IN_ORDER = "webhdfs, in order"
+"""Without Parquet's vectored reads, of which Hadoop's client of WebHDFS makes a request for every few megabytes."""
 
 
 def _library_rate(clients: Clients, url: str, root: str, workload: str, count: int, limit_s: float) -> float:
@@ -217,12 +221,14 @@ def _measure_parquet(arguments: argparse.Namespace, say: Say) -> Iterator[Result
 
         def read(name: str, number: int) -> float:
             begun_s = time.perf_counter()
-            spark.read.parquet(places[name] + "0").selectExpr("sum(a)", "max(c)", "count(s)").collect()
+            options = {"parquet.hadoop.vectored.io.enabled": "false"} if name == _IN_ORDER else {}
+            table = spark.read.options(**options).parquet(places[name.partition(",")[0]] + "0")
+            table.selectExpr("sum(a)", "max(c)", "count(s)").collect()
             return time.perf_counter() - begun_s
 
-        for what, act in (("write", write), ("read", read)):
+        for what, act, names in (("write", write, places), ("read", read, (*places, _IN_ORDER))):
             contenders: dict[str, Any] = {
-                name: (lambda number, name=name, act=act: act(name, number)) for name in places
+                name: (lambda number, name=name, act=act: act(name, number)) for name in names
             }
             seconds = run_in_turn(contenders, arguments.rounds, say, warm_ups=2)
             result = Result(
@@ -235,6 +241,9 @@ def _measure_parquet(arguments: argparse.Namespace, say: Say) -> Iterator[Result
                 settings={"rows": arguments.rows, "columns": len(columns)},
             )
             yield result.with_figure(result.ratio_of("webhdfs", "local"))
+            if _IN_ORDER in contenders:
+                in_order = replace(result, benchmark=f"{result.benchmark}-in-order", title=f"{result.title}, in order")
+                yield in_order.with_figure(result.ratio_of(_IN_ORDER, "local"))
 
 
 def _parser() -> argparse.ArgumentParser:
