@@ -180,7 +180,7 @@ def _measure_servers(database: DatabaseServer, arguments: argparse.Namespace, sa
             target=1.0,
             settings={"operations": arguments.operations, "server": dict(database.settings)},
             details={
-                f"{mode}, 1, 2, 4": "/s, ".join(f"{rate:,.0f}" for rate in found) for mode, found in medians.items()
+                f"{mode}, 1, 2, 4": ", ".join(f"{rate:,.0f}" for rate in found) for mode, found in medians.items()
             },
         )
 
