@@ -99,9 +99,9 @@ class Changes(Generic[R]):
 
     def differs_from(self, view: View) -> bool:
         """Return whether a commit would leave other records than those of the view that it is based on."""
-        if self.inserts or self.new_values or self.deletes or any(self.adds.values()):
-            return True
         seen = view.entries
+        if self.inserts or self.new_values or any(self.adds.values()) or not self.deletes.isdisjoint(seen):
+            return True
         return any(key not in seen or seen[key].inode != inode for key, inode in self.puts.items()) or any(
             view.value(key) != value for key, value in self.values.items()
         )

@@ -32,10 +32,11 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar, overload
 
 from holdfast.errors import MALFORMED, HoldfastError, UnavailableError
-from holdfast.namespace.errors import RepeatUnclearError
+from holdfast.namespace.errors import PathNotFoundError, RepeatUnclearError, XattrError
 from holdfast.namespace.keys import ANSWERS, answers_key, kind_range
 from holdfast.namespace.operation import Changes, Operation, OperationBatch, OperationContext, RequestAbandonedError
 from holdfast.namespace.operations.base import ReadInode
+from holdfast.namespace.operations.names import Delete, Rename
 from holdfast.namespace.paths import ROOT, NsPath
 from holdfast.namespace.permissions import Caller
 from holdfast.namespace.phases import OperationRunner
@@ -216,12 +217,21 @@ class _Once:
         return earlier != self.delivered and not earlier.is_expired(now_ms)
 
     def _would_change(self, view: View, context: OperationContext) -> bool:
+        """Return whether the path is not as the operation has left it."""
+        target = view.chains[0].target
+        is_back = target is not None and isinstance(self.operation, (Delete, Rename))
         try:
-            return self.operation.execute(view, context).differs_from(view)
+            changes = self.operation.execute(view, context)
         except UnavailableError:
             raise
+        except PathNotFoundError:  # it is not there, or what was added to it
+            return is_back
+        except XattrError:  # it was removed, or has the value
+            wanted = getattr(self.operation, "value", None)
+            return wanted is not None and (target is None or wanted not in target.xattrs.values())
         except HoldfastError:
-            return False
+            return True
+        return is_back or changes.differs_from(view)
 
 
 @dataclass(slots=True)
@@ -229,6 +239,7 @@ class RequestRunner(OperationRunner):
     """Runs the change that a request asks for at most once, however often the request arrives."""
 
     request: ClientRequest = None  # type: ignore[assignment]  # given by `of`
+    has_taken_over: bool = False  # the answer to an earlier arrival, perhaps
 
     @staticmethod
     def of(runner: OperationRunner, request: ClientRequest) -> RequestRunner:
@@ -267,6 +278,7 @@ class RequestRunner(OperationRunner):
                 return found  # type: ignore[no-any-return]  # the result of the operation
             earlier = found.receipt
             if (earlier.server, earlier.number) == (self.request.server, self.request.number):
+                self._refuse_if_unclear(found, operation)
                 raise RequestRepeatedError  # an earlier try, whose outcome was unknown
             was_delivered = self._find_delivery(earlier)
             if was_delivered:
@@ -274,12 +286,7 @@ class RequestRunner(OperationRunner):
             elif was_delivered is None and clock.elapsed_s() - begun_s < _PATIENCE_S:
                 clock.sleep(ANSWER_STEP_S)
             elif self._take_over(earlier):
-                if found.would_change and not self.request.has_id:
-                    raise RepeatUnclearError(
-                        "the server cannot tell whether this is the repeat of a request that has taken effect, and the "
-                        "path has been changed since: look, and ask again",
-                        path=str(operation.paths[0]),
-                    )
+                self._refuse_if_unclear(found, operation)
                 raise RequestRepeatedError
 
     def once(self, operation: Operation[Any]) -> Operation[Any]:
@@ -297,8 +304,17 @@ class RequestRunner(OperationRunner):
         record = self.database.get_many([key]).get(key)
         return None if record is None else AnswerBook.decode(record.value).was_delivered(found.number)
 
+    def _refuse_if_unclear(self, found: _Earlier, operation: Operation[Any]) -> None:
+        if self.has_taken_over and found.would_change and not self.request.has_id:
+            raise RepeatUnclearError(
+                "the server cannot tell whether this is the repeat of a request that has taken effect, and the path "
+                "has been changed since: look, and ask again",
+                path=str(operation.paths[0]),
+            )
+
     def _take_over(self, found: Receipt) -> bool:
         """Make the answer to this arrival the one to deliver; return False if another arrival was first."""
+        self.has_taken_over = True
         key = self.request.key
         record = self.database.get_many([key]).get(key)
         if record is None or Receipt.decode(record.value) != found:

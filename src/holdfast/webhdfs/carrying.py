@@ -149,9 +149,13 @@ class Carrier:
                 operation = make_operation(call)
                 if operation is not None:
                     asked.append((number, call, operation))
-        with suppress(HoldfastError):
+        try:
             tried = [(_once(call, operation), call.namespace.caller) for _, call, operation in asked]
             has_effect = self.namespace.operations.try_together(tried)
+        except HoldfastError:
+            for number, _, _ in asked:
+                exchanges[number].is_outcome_unknown = True
+        else:
             for (number, _, _), has_one in zip(asked, has_effect, strict=True):
                 answers[number] = TRUE if has_one else None
         return answers
@@ -213,6 +217,7 @@ class Carrier:
             self._be_patient(exchange, writer.close)
         except RequestRepeatedError:
             metrics.REPEATS.labels(exchange.operation).inc()
+            writer.discard()  # it has a lease, and bytes that are stored already
         except BaseException:
             exchange.note_no_effect()
             raise
@@ -264,7 +269,8 @@ class Carrier:
                 raise  # these have waited already
             except (StorageFullError, RepeatUnclearError):
                 raise  # waiting does not help
-            except (UnavailableError, OutcomeUnknownError):
+            except (UnavailableError, OutcomeUnknownError) as error:
+                exchange.is_outcome_unknown |= isinstance(error, OutcomeUnknownError)
                 if exchange.is_gone or clock.elapsed_s() - begun_s > _PATIENCE_S:
                     raise
                 clock.sleep(_STEP_S)

@@ -134,7 +134,8 @@ class Connection(UpgradeIgnoringProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._unset_head_timer()
-        if exc is None and self._is_idle() and not self.is_lost:
+        # Over TLS, a client that closes at once resets a connection that the server has closed.
+        if (exc is None or self._joining.is_closed) and self._is_idle() and not self.is_lost:
             self.is_ended = True
         else:
             self.is_lost = True

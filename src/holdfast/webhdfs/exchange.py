@@ -26,6 +26,7 @@ class Exchange:
         parameters, operation, path, user: what it asks for, as far as that is known.
         real_user: who acts for the user; empty for the user.
         delivery: of the answer to a change.
+        is_outcome_unknown: whether a change may have taken effect although its call failed.
         status: of the answer; 0 for none.
         received_bytes, sent_bytes: of the content of files.
     """
@@ -41,6 +42,7 @@ class Exchange:
     user: str = ""
     real_user: str = ""
     delivery: SentAnswer | None = None
+    is_outcome_unknown: bool = False
     status: int = 0
     received_bytes: int = 0
     sent_bytes: int = 0
@@ -105,8 +107,10 @@ class Exchange:
         return f"{self.scope['scheme']}://{self.host}{self.raw_path.decode('ascii')}?{query}&{name}={value}"
 
     def note_no_effect(self) -> None:
-        """Note that the change has failed: nobody needs to know whether the answer is delivered."""
-        if self.delivery is not None:
+        """Note that the change has failed: if it is known to have no effect, nobody needs to know whether the answer is
+        delivered.
+        """
+        if self.delivery is not None and not self.is_outcome_unknown:
             self.delivery.is_without_effect = True
 
     async def begin(self, status: int, headers: Mapping[str, str]) -> None:

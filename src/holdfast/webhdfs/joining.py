@@ -9,6 +9,9 @@ from typing import Any
 class JoiningTransport:
     """A transport that can hold several writes back, to send them as one: each costs a system call, and a packet.
 
+    Attributes:
+        is_closed: whether `close` was called.
+
     Args:
         linger_s: how long a closed connection waits for its client to take the rest; asyncio's own waits forever.
     """
@@ -18,6 +21,7 @@ class JoiningTransport:
         self._loop = loop
         self._linger_s = linger_s
         self._held: list[bytes] | None = None
+        self.is_closed = False  # by the server
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
@@ -31,6 +35,7 @@ class JoiningTransport:
 
     def close(self) -> None:
         """Close the connection after everything was written."""
+        self.is_closed = True
         self.release()
         if not self._transport.is_closing() and self._transport.get_write_buffer_size():
             self._loop.call_later(self._linger_s, self._transport.abort)  # does nothing to a connection that has ended

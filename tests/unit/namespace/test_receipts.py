@@ -295,6 +295,39 @@ def test_what_was_undone_is_neither_done_again_nor_said_to_be_done(world: World,
     assert _without_receipts(world) != before
 
 
+@pytest.mark.parametrize(
+    ("change", "undo"),
+    [
+        (lambda one: one.rename("/d/f", "/d/z"), lambda one: one.write_file("/d/f", b"another")),
+        (lambda one: one.rename_into("/d/f", "/d/z"), lambda one: one.write_file("/d/f", b"another")),
+        (lambda one: one.mkdirs("/d/n"), lambda one: [one.delete("/d/n"), one.write_file("/d/n", b"a file")]),
+        (lambda one: one.delete("/d/e"), lambda one: one.mkdirs("/d/e/x")),
+        (CHANGES["set xattr"], lambda one: one.set_xattr("/d/f", "user.b", b"another")),
+    ],
+    ids=["rename", "old rename", "mkdirs", "delete", "xattr"],
+)
+def test_what_is_impossible_now_is_not_said_to_be_done(
+    world: World, change: Callable[[Namespace], object], undo: Callable[[Namespace], object]
+) -> None:
+    """Defect: an error of the operation counted as nothing to do, although the opposite was there."""
+    first = Server(world, "one")
+    assert first.receive(change) == "new"
+    first.publish(through=1, lost=[1])
+    undo(world.client())
+    before = _without_receipts(world)
+    assert Server(world, "two").receive(change) == "unclear"
+    assert _without_receipts(world) == before
+
+
+def test_the_time_of_a_directory_is_set_once(world: World) -> None:
+    """Defect: its repeat was refused, although nobody had changed anything."""
+    first = Server(world, "one")
+    for time_ms in (1, 2):
+        assert first.receive(lambda one, time_ms=time_ms: one.set_times("/d", time_ms, 2), asked=str(time_ms)) == "new"
+    first.publish(through=2, lost=[2])
+    assert Server(world, "two").receive(lambda one: one.set_times("/d", 2, 2), asked="2") == "repeated"
+
+
 @pytest.mark.parametrize("name", ["mkdirs", "create", "append", "delete a tree"])
 def test_a_request_with_an_id_is_a_repeat_whatever_was_undone(world: World, name: str) -> None:
     first, second = Server(world, "one"), Server(world, "two")

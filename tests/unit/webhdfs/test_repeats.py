@@ -11,8 +11,10 @@ from holdfast.errors import OutcomeUnknownError, StorageFullError
 from holdfast.namespace import Namespace
 from holdfast.namespace.errors import PathExistsError, PathNotFoundError, RepeatUnclearError
 from holdfast.namespace.operation import RequestAbandonedError
+from holdfast.namespace.receipts import RequestRunner
 from holdfast.transactions.base import Commit, Outcome
 from holdfast.webhdfs.changing import DONE, TRUE
+from holdfast.webhdfs.exchange import Exchange
 from holdfast.webhdfs.operations import OPERATIONS
 from holdfast.webhdfs.settings import Limits
 from tests.clocks import SimulatedClock
@@ -44,13 +46,12 @@ class _Change:
     path: str
     query: str
     undo: Callable[[Namespace], object]
-    is_refused: bool = True  # then; else the target is in the way
 
 
 _CHANGES = (
     _Change("PUT", "/d/new", "op=MKDIRS", lambda namespace: namespace.delete("/d/new")),
-    _Change("PUT", "/d/f", "op=RENAME&destination=/d/e", _write("/d/f"), is_refused=False),
-    _Change("PUT", "/d/f", "op=RENAME&destination=/d/new&renameoptions=NONE", _write("/d/f"), is_refused=False),
+    _Change("PUT", "/d/f", "op=RENAME&destination=/d/e", _write("/d/f")),
+    _Change("PUT", "/d/f", "op=RENAME&destination=/d/new&renameoptions=NONE", _write("/d/f")),
     _Change("PUT", "/d/f", "op=RENAME&destination=/d/g&renameoptions=OVERWRITE", _write("/d/f")),
     _Change("DELETE", "/d/f", "op=DELETE", _write("/d/f")),
     _Change(
@@ -111,7 +112,7 @@ def test_a_repeat_has_the_same_answer_and_no_effect(
     second = CarryingServer(world) if is_elsewhere else first
     query = f"{change.query}&namenoderpcaddress=other"  # which does not matter
     repeat = second.receive(change.method, change.path, query)
-    if is_undone and change.is_refused:
+    if is_undone:
         with pytest.raises(RepeatUnclearError, match="look, and ask again"):
             second.answer(repeat)
         assert repeat.delivery is not None and not repeat.delivery.is_without_effect
@@ -236,3 +237,92 @@ def test_a_full_disk_is_not_waited_for() -> None:
     with pytest.raises(StorageFullError):
         server.carrier.carry_out(server.receive("PUT", "/d", "op=MKDIRS"))
     assert world.clock.waits == []
+
+
+class _Failing(HookedDatabase):
+    """A database whose first answers are lost: the commits have taken effect, and the client has gone meanwhile."""
+
+    def __init__(self, world: World, replies: int = 1) -> None:
+        super().__init__(world.database, lambda *_: None)
+        self.replies = replies
+        self.exchange: Exchange | None = None
+
+    def _lose(self) -> None:
+        if self.replies:
+            self.replies -= 1
+            if self.exchange is not None:
+                self.exchange.connection.is_lost = True
+            raise OutcomeUnknownError("the connection was lost: read before you repeat")
+
+    def commit(self, commit: Commit) -> Outcome:
+        outcome = self.inner.commit(commit)
+        self._lose()
+        return outcome
+
+    def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
+        outcomes = self.inner.commit_group(commits)
+        self._lose()
+        return outcomes
+
+
+@pytest.mark.parametrize("is_cached", [False, True], ids=["alone", "together"])
+def test_a_change_whose_outcome_nobody_knew_owes_its_answer(world: World, is_cached: bool) -> None:
+    """Defect: it counted as one without effect, and its repeat deleted what others had written since."""
+    database = _Failing(world)
+    server, other = CarryingServer(world, database), CarryingServer(world)
+    if is_cached:
+        server.carrier.namespace.status("/d/f")
+    database.exchange = request = server.receive("DELETE", "/d/f", "op=DELETE")
+    with pytest.raises((RequestAbandonedError, OutcomeUnknownError)):
+        server.answer(request)
+    server.carrier.deliveries.publish()
+    _write("/d/f")(world.client())
+    with pytest.raises(RepeatUnclearError):
+        other.answer(other.receive("DELETE", "/d/f", "op=DELETE"))
+    assert world.client().open("/d/f").read() == b"of somebody else"
+
+
+@pytest.mark.parametrize("query", ["op=APPEND", "op=CREATE&overwrite=true"])
+def test_an_upload_whose_outcome_nobody_knew_is_stored_once(world: World, query: str) -> None:
+    method, path = ("POST", "/d/f") if "APPEND" in query else ("PUT", "/d/new")
+    database = _Failing(world, replies=0)
+    server, other = CarryingServer(world, database), CarryingServer(world)
+    database.exchange = request = server.receive(method, path, f"{query}&leg=1")
+    writer = server.carrier.open_upload(request)
+    assert writer is not None
+    database.replies = 1
+    with pytest.raises((RequestAbandonedError, OutcomeUnknownError)):
+        server.carrier.finish_upload(request, writer, b"new")
+    server.carrier.deliveries.publish()
+    expected = world.client().open(path).read()
+    assert expected.endswith(b"new")
+    other.upload(other.receive(method, path, f"{query}&leg=1"), b"new")
+    assert world.client().open(path).read() == expected
+
+
+def test_a_refusal_whose_outcome_is_unknown_stays_a_refusal(world: World) -> None:
+    """Defect: the answer was true, and the file was there."""
+    first = CarryingServer(world)
+    first.answer_and_lose(first.receive("DELETE", "/d/f", "op=DELETE"))
+    _write("/d/f")(world.client())
+    second = CarryingServer(world, _Failing(world))
+    with pytest.raises(RepeatUnclearError):
+        second.carrier.carry_out(second.receive("DELETE", "/d/f", "op=DELETE"))
+
+
+def test_the_repeat_of_an_append_that_is_recognized_late_gives_its_lease_back(world: World) -> None:
+    first, second = CarryingServer(world), CarryingServer(world)
+    early = first.receive("POST", "/d/f", "op=APPEND&leg=1")
+    writer = first.carrier.open_upload(early)
+    assert writer is not None
+    first.carrier.finish_upload(early, writer, b"new")
+    early.connection.is_lost = True
+    first.carrier.deliveries.publish()
+    late = second.receive("POST", "/d/f", "op=APPEND&leg=1")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RequestRunner, "require_new", lambda *_: None)  # the first arrival ends after it was asked
+        writer = second.carrier.open_upload(late)
+    assert writer is not None
+    second.carrier.finish_upload(late, writer, b"new")
+    assert world.client().open("/d/f").read() == b"content of a filenew"
+    assert world.records(b"l") == {}

@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 import pytest
 
-from holdfast.errors import InvalidRequestError, NotFoundError
+from holdfast.errors import InvalidRequestError, NotFoundError, UnavailableError
 from holdfast.namespace.errors import PermissionDeniedError
 from holdfast.namespace.keys import kind_range, token_key
 from holdfast.runtime import Environment, SerialRunner
@@ -370,4 +370,24 @@ def test_a_token_that_is_made_while_its_parent_is_revoked_goes_with_it() -> None
 
     TokenStore(HookedDatabase(world.database, make_another), world.environment).revoke(parent.id)
     assert made
+    assert world.records() == {}
+
+
+def test_a_revocation_that_was_cut_short_can_be_repeated() -> None:
+    world = _World()
+    _, parent = world.here.issue("ann", 60)
+    world.here.issue("ann", 60, kind=TokenKind.DELEGATION, parent=parent)
+    calls = []
+
+    def go_away(call: str, argument: object) -> None:
+        if call == "commit":
+            calls.append(argument)
+            if len(calls) == 2:
+                raise UnavailableError("the database is away: repeat later")
+
+    store = TokenStore(HookedDatabase(world.database, go_away), world.environment)
+    with pytest.raises(UnavailableError):
+        store.revoke(parent.id)
+    assert len(world.records()) == 1
+    store.revoke(parent.id)
     assert world.records() == {}
