@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
+from py4j import java_gateway, protocol
 from pyspark import SparkConf
 from pyspark.java_gateway import launch_gateway
 
@@ -62,6 +63,9 @@ class Jvm:
         self.java = self._gateway.jvm
         self.hadoop = self.java.org.apache.hadoop
         self.fs = self.hadoop.fs
+        # A session of Spark in this process lets py4j ask Spark's own JVM about the exceptions of every JVM.
+        self._get_return_value = java_gateway.get_return_value
+        java_gateway.get_return_value = protocol.get_return_value
 
     def kill(self) -> None:
         """SIGKILL."""
@@ -75,6 +79,7 @@ class Jvm:
     def __exit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        java_gateway.get_return_value = self._get_return_value
         self._gateway.close()
         self.kill()
 

@@ -168,6 +168,7 @@ def test_too_many_requests_are_sent_to_another_server(hurried: ServerProcess) ->
 
 def test_uploads_that_wait_for_their_turn_are_in_nobodys_way(hurried: ServerProcess) -> None:
     """Defect: the server took no other requests, and kept those whose clients had gone."""
+    wait_until(lambda: hurried.call("GET", "GETFILESTATUS", "/").status == 200, "others are in the way")
     with contextlib.ExitStack() as stack:
         for number in range(2):
             running = stack.enter_context(hurried.connect())
