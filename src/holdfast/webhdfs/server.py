@@ -23,12 +23,11 @@ from functools import partial
 from typing import Any
 
 import uvicorn
-from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
 from holdfast.errors import HoldfastError, InvalidRequestError, UnavailableError
 from holdfast.namespace import open_namespace
-from holdfast.runtime import repeat_in_thread
+from holdfast.runtime import SystemClock, repeat_in_thread
 from holdfast.webhdfs.connection import Connection
 from holdfast.webhdfs.settings import ServerSettings
 from holdfast.webhdfs.users_file import UsersFile, WatchedUsersFile
@@ -43,6 +42,7 @@ _HEALTH_S = 60
 _COLLECT_EVERY = 10_000
 """After so many new objects, garbage is looked for: there is hardly any in cycles."""
 
+_START_AGAIN_S = 2.0
 _LEAST_TRASH_S = 60.0
 
 _KEEP_ALIVE_S = 75
@@ -72,11 +72,11 @@ class Service:
         self.limits = settings.limits
         self.connections = 0
         self._parent = parent
+        self._users_file = WatchedUsersFile(settings.users_file)
+        users = self._users_file.read()
         self._namespace = open_namespace(settings.url, database=settings.database, store_options=settings.store_options)
         database, environment = self._namespace.database, self._namespace.environment
         tokens = TokenStore(database, environment)
-        self._users_file = WatchedUsersFile(settings.users_file)
-        users = self._users_file.read()
         self._identities = Identities(tokens, users, environment.clock, believes_names=settings.does_believe_names)
         kind = KIND if settings.certificate is None else f"S{KIND}"
         self._carrier = Carrier(self._namespace, self._identities, tokens, settings, kind)
@@ -193,14 +193,17 @@ class _Processes(Multiprocess):
 
 
 def _start(settings: ServerSettings, parent: int) -> Service:
-    """Return the application of a process; what fails here fails again, so that the server ends."""
-    try:
-        return Service(settings, parent)
-    except HoldfastError as error:
-        if not parent:
-            raise
-        _LOG.error("%s", error)
-        raise SystemExit(STARTUP_FAILURE) from None
+    """Return the application of a process. One of several waits until it can start: the others go on."""
+    while True:
+        try:
+            return Service(settings, parent)
+        except HoldfastError as error:
+            if not parent:
+                raise
+            _LOG.error("a process cannot start, and tries again: %s", error)
+        SystemClock().sleep(_START_AGAIN_S)
+        if os.getppid() != parent:
+            raise SystemExit("the server has ended")
 
 
 def make_config(settings: ServerSettings) -> uvicorn.Config:

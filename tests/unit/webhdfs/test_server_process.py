@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from holdfast.webhdfs.settings import Limits
+import pytest
+
+from holdfast.errors import UnavailableError
+from holdfast.webhdfs import server as server_module
+from holdfast.webhdfs.settings import Limits, ServerSettings
 from tests.webhdfs_server import ServedNamespace, ServerProcess
 
 
@@ -25,3 +30,24 @@ def test_several_processes_serve_with_limits(tmp_path: Path) -> None:
     with ServedNamespace(tmp_path / "served") as served, served.serve(workers=2, limits=Limits(threads=4)) as server:
         assert server.upload("/file", b"bytes").status == 201
         assert served.files() == {"/file": b"bytes"}
+
+
+def test_one_of_several_processes_waits_until_it_can_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Defect: the server ended with all its processes, because one that had died could not be replaced at once."""
+    tries = []
+
+    def start(settings: ServerSettings, parent: int) -> str:
+        tries.append(parent)
+        if len(tries) < 3:
+            raise UnavailableError("the database is away: repeat later")
+        return "started"
+
+    monkeypatch.setattr(server_module, "Service", start)
+    monkeypatch.setattr(server_module, "_START_AGAIN_S", 0.0)
+    assert server_module._start(ServerSettings(url=""), os.getppid()) == "started"
+    assert len(tries) == 3
+    for parent, expected in ((0, UnavailableError), (-1, SystemExit)):
+        tries.clear()
+        with pytest.raises(expected):
+            server_module._start(ServerSettings(url=""), parent)
+        assert tries == [parent]

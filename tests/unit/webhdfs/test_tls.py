@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ssl
 import subprocess
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -14,6 +16,7 @@ from holdfast.errors import InvalidRequestError, UnavailableError
 from holdfast.webhdfs.hadoop_tokens import HadoopToken
 from holdfast.webhdfs.server import check_settings, listen
 from holdfast.webhdfs.settings import ServerSettings
+from tests.patience import PATIENCE_S
 from tests.servers.tls import Authority
 from tests.unit.webhdfs.served import Served, serve_fresh
 
@@ -105,6 +108,21 @@ def test_delegation_tokens_are_those_of_https(secured: _Secured) -> None:
 def test_plain_http_gets_no_answer(secured: _Secured) -> None:
     with pytest.raises(ConnectionError):
         Served(secured.served.address, secured.served.namespace).ask("GET", "/", "op=LISTSTATUS")
+
+
+def test_an_answer_on_a_connection_that_the_server_closes_counts_as_delivered(secured: _Secured) -> None:
+    """Defect: over TLS it counted as lost, so that every further piece of a file was taken for a repeat."""
+    client = secured.as_client("root")
+    client.namespace.write_file("/pieces", b"0")
+    target = urlsplit(client.ask("POST", "/pieces", "op=APPEND").headers["location"])
+    context = ssl.create_default_context(cafile=secured.authority.bundle)
+    context.load_cert_chain(*secured.authority.issue("root"))
+    for piece in (b"1", b"2", b"3"):
+        address = f"{client.address}{target.path}?{target.query}"
+        request = urllib.request.Request(address, piece, method="POST")  # it sends Connection: close
+        with urllib.request.urlopen(request, context=context, timeout=PATIENCE_S) as reply:
+            assert reply.status == 200
+    assert client.namespace.open("/pieces").read() == b"0123"
 
 
 # --- settings ---------------------------------------------------------------------------------------------------------
