@@ -374,7 +374,7 @@ class Namespace:
         """
         self.changes.require_new(self.caller)  # before it takes the lease
         holder, target = self.environment.ids.token(), NsPath.parse(path)
-        inode = self.operations.run(Append(path=target, writer=holder), self.caller)
+        inode = self.operations.run_again(Append(path=target, writer=holder), self.caller)
         newest = inode.extents[-1].blob if inode.extents else ""
         return self._make_writer(WriteUnderLease(path=target, file_id=inode.id, writer=holder), inode.size, newest)
 

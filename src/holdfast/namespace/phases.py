@@ -21,7 +21,7 @@ from itertools import chain as chained
 from itertools import islice
 from typing import Any, TypeVar, overload
 
-from holdfast.errors import DeadlockError, HoldfastError, TransactionConflictError
+from holdfast.errors import DeadlockError, HoldfastError, OutcomeUnknownError, TransactionConflictError
 from holdfast.namespace.directory_times import DirectoryTimes
 from holdfast.namespace.errors import DirectoryFrozenError, NamesQuotaExceededError, SpaceQuotaExceededError
 from holdfast.namespace.keys import ROOT_ID, id_in_key, new_inode_id
@@ -156,6 +156,13 @@ class OperationRunner:
         raise TransactionConflictError(
             "too many other operations change the same paths: repeat later", path=str(operation.paths[0]), key=keys[:1]
         )
+
+    def run_again(self, operation: Operation[R], caller: Caller) -> R:
+        """Run an operation that recognizes its own effect; again if its outcome is unknown. For the errors, see `run`."""
+        try:
+            return self.run(operation, caller)
+        except OutcomeUnknownError:
+            return self.run(operation, caller)
 
     def require_new(self, caller: Caller) -> None:
         """Do nothing; see `receipts.RequestRunner`."""

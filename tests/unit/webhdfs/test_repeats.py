@@ -326,3 +326,11 @@ def test_the_repeat_of_an_append_that_is_recognized_late_gives_its_lease_back(wo
     second.carrier.finish_upload(late, writer, b"new")
     assert world.client().open("/d/f").read() == b"content of a filenew"
     assert world.records(b"l") == {}
+
+
+def test_an_append_whose_lease_was_taken_without_an_answer_goes_on(world: World) -> None:
+    """Defect: it was in its own way, and the file could not be appended to for a minute."""
+    server = CarryingServer(world, _Failing(world))
+    server.upload(server.receive("POST", "/d/f", "op=APPEND&leg=1"), b"new")
+    assert world.client().open("/d/f").read() == b"content of a filenew"
+    assert world.records(b"l") == {}

@@ -197,7 +197,8 @@ class Append(FileOperation):
         if inode.is_directory:
             raise DirectoryInTheWayError("the path is a directory, and a file is needed: check it", path=str(self.path))
         context.caller.check(chain, len(self.path.names), WRITE)
-        require_no_live_writer(view, inode, chain, context.now_ms)
+        if inode.writer != self.writer:  # else an earlier try has taken it
+            require_no_live_writer(view, inode, chain, context.now_ms)
         lease = _make_lease(chain, self.writer, context.now_ms).encode()
         puts = {chain.target_key: replace(inode, writer=self.writer)}
         return Changes(inode, puts=puts, values={lease_key(inode.id): lease})
