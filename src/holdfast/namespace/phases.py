@@ -158,7 +158,7 @@ class OperationRunner:
         )
 
     def run_again(self, operation: Operation[R], caller: Caller) -> R:
-        """Run an operation that recognizes its own effect; again if its outcome is unknown. For the errors, see `run`."""
+        """Run an operation that recognizes its own effect; again if its outcome is unknown. For errors, see `run`."""
         try:
             return self.run(operation, caller)
         except OutcomeUnknownError:
