@@ -30,15 +30,13 @@ from benchmarks.measure import Result, Say, run_in_turn
 from benchmarks.namespace_runs.cells import MODES
 from benchmarks.namespace_runs.clients import Clients, Layout
 from benchmarks.namespace_runs.databases import DATABASES, USER, DatabaseServer, opened
-from benchmarks.namespace_runs.directories import fill
+from benchmarks.namespace_runs.directories import prepare_workload
 from benchmarks.namespace_runs.peer import DURABILITIES, FILES, Juicefs, find_juicefs
 from benchmarks.namespace_runs.worker import Order
-from benchmarks.namespace_runs.workloads import DIRECTORIES, KNOWN, directory_of, known_name
 from benchmarks.spark_session import open_session
 from benchmarks.webhdfs_runs.servers import started_servers
 from benchmarks.worker_processes import WorkerProcesses
 from holdfast.namespace import Namespace
-from holdfast.namespace.inode import InodeKind
 
 __all__ = ["main"]
 
@@ -82,7 +80,6 @@ def _server_rate(
         "root": root,
         "count": count,
         "limit_s": limit_s,
-        "options": {},
     }
     (answer,) = load.ask([order], limit_s)
     if answer["failed"]:
@@ -190,14 +187,7 @@ def _prepare(namespace: Namespace, workload: str, operations: int) -> str:
     root = f"/r{next(_roots)}"
     namespace.mkdirs(root)
     namespace.mkdirs(f"{root}-warm")
-    if workload == "mixed":
-        fill(namespace, root, map(known_name, range(KNOWN)), kind=InodeKind.DIRECTORY)
-    if workload in ("rename", "delete", "create", "mkdirs-spread"):
-        for number in range(DIRECTORIES):
-            namespace.mkdirs(f"{root}/{number}")
-            if workload in ("rename", "delete"):
-                mine = (f"file{n}" for n in range(operations) if directory_of(n) == number)
-                fill(namespace, f"{root}/{number}", mine)
+    prepare_workload(namespace, root, workload, operations)
     return root
 
 

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TypeVar
 
+from benchmarks.namespace_runs.workloads import DIRECTORIES, KNOWN, directory_of, known_name
 from holdfast.namespace import Namespace
 from holdfast.namespace.inode import DIRECTORY_MODE, FILE_MODE, Inode, InodeKind, encode_inode
 from holdfast.namespace.keys import children_range, inode_key, new_inode_id
 from holdfast.transactions.base import Commit, Committed
 
-__all__ = ["count_entries", "fill"]
+__all__ = ["count_entries", "fill", "prepare_workload"]
 
 T = TypeVar("T")
 
@@ -38,6 +39,19 @@ def fill(namespace: Namespace, directory: str, names: Iterable[str], *, kind: In
             inserts[inode_key(parent.id, name.encode())] = encode_inode(inode)
         outcome = namespace.database.commit(Commit(inserts=inserts))
         assert isinstance(outcome, Committed), "the names are new"
+
+
+def prepare_workload(namespace: Namespace, root: str, workload: str, operations: int) -> None:
+    """Make what a workload needs in its directory."""
+    if workload == "mixed":
+        fill(namespace, root, map(known_name, range(KNOWN)), kind=InodeKind.DIRECTORY)
+    if workload not in ("create", "create-with-lease", "mkdirs-spread", "rename", "delete"):
+        return
+    for number in range(DIRECTORIES):
+        namespace.mkdirs(f"{root}/{number}")
+        if workload in ("rename", "delete"):
+            mine = (f"file{n}" for n in range(operations) if directory_of(n) == number)
+            fill(namespace, f"{root}/{number}", mine)
 
 
 def count_entries(namespace: Namespace, directory: str) -> int:

@@ -8,10 +8,8 @@ from functools import partial
 
 from benchmarks.namespace_runs.cells import MODES, Cell
 from benchmarks.namespace_runs.clients import Layout, Taken
-from benchmarks.namespace_runs.directories import count_entries, fill
-from benchmarks.namespace_runs.workloads import DIRECTORIES, KNOWN, directory_of, known_name
+from benchmarks.namespace_runs.directories import count_entries, prepare_workload
 from holdfast.namespace import Namespace
-from holdfast.namespace.inode import InodeKind
 
 __all__ = ["EXPERIMENTS", "OPERATIONS", "Scale"]
 
@@ -70,9 +68,6 @@ def _same_parent(scale: Scale) -> list[Cell]:
 
 
 def _mixed(scale: Scale) -> list[Cell]:
-    def prepare(namespace: Namespace, root: str) -> None:
-        fill(namespace, root, map(known_name, range(KNOWN)), kind=InodeKind.DIRECTORY)
-
     return [
         Cell(
             mode=mode,
@@ -81,7 +76,7 @@ def _mixed(scale: Scale) -> list[Cell]:
             operations=operations,
             limit_s=scale.limit_s,
             label=f"{operations:,}",
-            prepare=prepare,
+            prepare=partial(prepare_workload, workload="mixed", operations=operations),
         )
         for operations in scale.sizes
         for mode in scale.modes
@@ -119,22 +114,11 @@ def _operations(scale: Scale) -> list[Cell]:
             operations=scale.single,
             limit_s=scale.limit_s,
             label=name,
-            prepare=_preparation(workload, scale.single),
+            prepare=partial(prepare_workload, workload=workload, operations=scale.single),
         )
         for name, workload in OPERATIONS.items()
         for mode in scale.modes
     ]
-
-
-def _preparation(workload: str, operations: int) -> Callable[[Namespace, str], None]:
-    def prepare(namespace: Namespace, root: str) -> None:
-        for number in range(DIRECTORIES):
-            namespace.mkdirs(f"{root}/{number}")
-            if workload in ("rename", "delete"):
-                mine = (f"file{n}" for n in range(operations) if directory_of(n) == number)
-                fill(namespace, f"{root}/{number}", mine)
-
-    return prepare
 
 
 def _check_new(expected: Callable[[Taken], int | None]) -> Callable[[Namespace, str, Taken], None]:

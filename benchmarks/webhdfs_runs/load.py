@@ -12,7 +12,7 @@ import socket
 import statistics
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +54,7 @@ class _Client:
         return status
 
 
-def _requests(workload: str, root: str, options: Mapping[str, int]) -> Callable[[int], str]:
+def _requests(workload: str, root: str) -> Callable[[int], str]:
     """Return what makes the request of each number: as in `benchmarks.namespace_runs.workloads`."""
     top = f"/webhdfs/v1{root}"
 
@@ -68,8 +68,6 @@ def _requests(workload: str, root: str, options: Mapping[str, int]) -> Callable[
             return ask("GET", f"{top}/{known_name(number)}", "GETFILESTATUS")
         if workload in ("mkdirs", "mixed"):
             return ask("PUT", f"{top}/d{number}", "MKDIRS")
-        if workload == "same-names":
-            return ask("PUT", f"{top}/d{number // options['sharing']}", "MKDIRS")
         if workload == "mkdirs-spread":
             return ask("PUT", f"{top}/{directory_of(number)}/d{number}", "MKDIRS")
         file = file_name(number)
@@ -90,10 +88,9 @@ def run_clients(
     root: str,
     count: int,
     limit_s: float,
-    options: Mapping[str, int],
 ) -> dict[str, Any]:
     """Send requests until so many are answered, or time is up; return how many there were, and how long they took."""
-    make, chosen = _requests(workload, root, options), selectors.DefaultSelector()
+    make, chosen = _requests(workload, root), selectors.DefaultSelector()
     numbers, latencies_s, statuses = iter(range(count)), list[float](), dict[int, int]()
     for number in range(clients):
         address = addresses[number % len(addresses)]

@@ -191,7 +191,8 @@ class Carrier:
             return self._be_patient(exchange, lambda: open_upload(replace(call, namespace=namespace)))
         except BaseException as error:
             # Perhaps what is in the way is the file that this very request has made.
-            if isinstance(error, (RequestRepeatedError, HoldfastError)) and self._is_repeat(exchange, namespace):
+            is_repeat = isinstance(error, HoldfastError) and self._is_repeat(exchange, namespace)
+            if is_repeat or isinstance(error, RequestRepeatedError):
                 metrics.REPEATS.labels(exchange.operation).inc()
                 return None
             exchange.note_no_effect()
