@@ -48,6 +48,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Hide the machine's settings from the tests, and mark all processes that they will start."""
+    gc.disable()  # until all tests are collected: their objects stay
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a script; children inherit it
         signal.signal(signal.SIGINT, signal.default_int_handler)
     for name in [name for name in os.environ if name.startswith("AWS_")]:
@@ -101,6 +102,7 @@ def pytest_collection_finish() -> None:
     """Exempt imported modules from garbage collection: they live to the end of the session anyway."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="module", autouse=True)

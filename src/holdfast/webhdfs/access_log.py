@@ -19,12 +19,16 @@ class AccessLog:
     """
 
     def __init__(self, place: str) -> None:
+        self._place = place
         self._descriptor = -1
         self._is_own = place not in ("", "-")
         if self._is_own:
-            self._descriptor = os.open(place, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)
+            self._descriptor = self._open()
         elif place:
             self._descriptor = sys.stdout.fileno()
+
+    def _open(self) -> int:
+        return os.open(self._place, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)
 
     def write(self, exchange: Exchange) -> None:
         """Write the line of a request."""
@@ -49,6 +53,20 @@ class AccessLog:
             line["destination"] = destination
         with contextlib.suppress(OSError):  # a full disk must not stop the server
             os.write(self._descriptor, json.dumps(line, separators=(",", ":")).encode() + b"\n")
+
+    def follow(self) -> None:
+        """Go on in a new file if the file was renamed or removed, as logrotate does."""
+        with contextlib.suppress(OSError):  # until then, lines are written to the old file
+            if self._is_own and not self._is_in_place():
+                opened = self._open()
+                os.dup2(opened, self._descriptor, inheritable=False)
+                os.close(opened)
+
+    def _is_in_place(self) -> bool:
+        try:
+            return os.path.samestat(os.stat(self._place), os.fstat(self._descriptor))
+        except FileNotFoundError:
+            return False
 
     def close(self) -> None:
         """Close the file."""

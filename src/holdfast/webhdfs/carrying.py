@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -76,7 +75,11 @@ class Carrier:
 
         Raises:
             RequestRefusedError: see `Identities.find`.
+            HoldfastError: the database is away, and was for a while.
         """
+        return self._be_patient(exchange, lambda: self._make_call(exchange))
+
+    def _make_call(self, exchange: Exchange) -> Call:
         authorization = exchange.headers.get(b"authorization", b"").decode("latin-1")
         certificate = exchange.scope["state"].get("certificate")
         found = self._identities.find(exchange.parameters, authorization, certificate, exchange.client)
@@ -104,7 +107,7 @@ class Carrier:
             RequestAbandonedError: the client does not wait anymore; nothing happened.
         """
         operation = OPERATIONS[exchange.method][exchange.operation]
-        call = self._be_patient(exchange, lambda: self.make_call(exchange))
+        call = self.make_call(exchange)
         if operation.repeated is None:
             return self._be_patient(exchange, lambda: operation.run(call))
         changing = self._for_change(exchange, call)
@@ -125,7 +128,7 @@ class Carrier:
         calls = {}
         for number, exchange in enumerate(exchanges):
             try:
-                call = self._be_patient(exchange, functools.partial(self.make_call, exchange))
+                call = self.make_call(exchange)
                 NsPath.parse(call.path)
                 calls[number] = call
             except (HoldfastError, RequestRefusedError) as error:
@@ -145,7 +148,7 @@ class Carrier:
         asked: list[tuple[int, Call, Operation[Any]]] = []
         for number, exchange in enumerate(exchanges):
             with suppress(HoldfastError, RequestRefusedError):  # `carry_out` raises it again
-                call = self._for_change(exchange, self.make_call(exchange))
+                call = self._for_change(exchange, self._make_call(exchange))
                 operation = make_operation(call)
                 if operation is not None:
                     asked.append((number, call, operation))
@@ -171,19 +174,19 @@ class Carrier:
         Raises:
             HoldfastError: the file cannot be read or written.
         """
-        call = self._be_patient(exchange, lambda: self.make_call(exchange))
+        call = self.make_call(exchange)
         self._be_patient(exchange, lambda: (check_download if call.method == "GET" else check_upload)(call))
 
     def open_download(self, exchange: Exchange) -> tuple[FileReader, int, int]:
         """Open the file that a client wants to read: see `transfers.open_download`."""
-        call = self._be_patient(exchange, lambda: self.make_call(exchange))
+        call = self.make_call(exchange)
         return self._be_patient(exchange, lambda: open_download(call))
 
     def open_upload(self, exchange: Exchange) -> FileWriter | None:
         """Open the file that a client wants to write: see `transfers.open_upload`; None if it is written already, as
         the same request has come before.
         """
-        call = self._be_patient(exchange, lambda: self.make_call(exchange))
+        call = self.make_call(exchange)
         leg = exchange.parameters.text(LEG)
         key = receipt_key("leg", call.user, leg, call.operation, call.path)
         namespace = self._at_most_once(exchange, call, key, lambda: not exchange.is_gone, has_id=True)

@@ -29,8 +29,8 @@ from holdfast.errors import HoldfastError, InvalidRequestError, UnavailableError
 from holdfast.namespace import open_namespace
 from holdfast.runtime import SystemClock, repeat_in_thread
 from holdfast.webhdfs.connection import Connection
-from holdfast.webhdfs.settings import ServerSettings
-from holdfast.webhdfs.users_file import UsersFile, WatchedUsersFile
+from holdfast.webhdfs.settings import ServerSettings, check_settings
+from holdfast.webhdfs.users_file import WatchedUsersFile
 
 _LOG = logging.getLogger("holdfast.webhdfs")
 
@@ -43,7 +43,6 @@ _COLLECT_EVERY = 10_000
 """After so many new objects, garbage is looked for: there is hardly any in cycles."""
 
 _START_AGAIN_S = 2.0
-_LEAST_TRASH_S = 60.0
 
 _KEEP_ALIVE_S = 75
 """How long an idle connection stays. Java's closes its own after five seconds."""
@@ -92,7 +91,8 @@ class Service:
         if scope["type"] == "http":
             await self._application(scope, receive, send)
         elif scope["type"] == "lifespan":
-            await self._live(receive, send)
+            with contextlib.suppress(asyncio.CancelledError):  # a second Ctrl-C: the process ends at once
+                await self._live(receive, send)
 
     async def _live(self, receive: Any, send: Any) -> None:
         await receive()
@@ -112,6 +112,7 @@ class Service:
             self._identities.users = self._users_file.read()
         except InvalidRequestError as error:
             _LOG.warning("the users stay as they were: %s", error)
+        self._log.follow()
         self._duties.run_round()
 
     async def _publish_deliveries(self) -> None:
@@ -258,54 +259,3 @@ def address_of(settings: ServerSettings) -> str:
     """Return the address of a server, as its clients write it."""
     host = f"[{settings.shown_host}]" if ":" in settings.shown_host else settings.shown_host
     return f"http{'' if settings.certificate is None else 's'}://{host}:{settings.port}"
-
-
-def check_settings(settings: ServerSettings) -> None:
-    """Refuse what would fail or be unsafe later.
-
-    Raises:
-        InvalidRequestError: see the message.
-    """
-    if (settings.certificate is None) != (settings.key is None):
-        raise InvalidRequestError("HTTPS needs a certificate and its key: give both")
-    if settings.client_ca is not None and settings.certificate is None:
-        raise InvalidRequestError("client certificates need HTTPS: give a certificate of the server, too")
-    for path in (settings.certificate, settings.key, settings.client_ca, settings.users_file):
-        if path is not None and not path.is_file():
-            raise InvalidRequestError("the file does not exist: check the path", path=str(path))
-    if settings.workers < 1:
-        raise InvalidRequestError("a server has at least one worker: change it", workers=settings.workers)
-    if settings.trash_s is not None and settings.trash_s < _LEAST_TRASH_S:
-        raise InvalidRequestError(
-            "clients count the age of trash in minutes: give at least one", trash_s=settings.trash_s
-        )
-    if settings.users_file is not None:
-        UsersFile.read(settings.users_file)
-    if settings.certificate is not None:
-        _check_certificates(settings)
-    if settings.access_log not in ("", "-"):
-        try:
-            open(settings.access_log, "ab").close()
-        except OSError as error:
-            raise InvalidRequestError(
-                "the access log cannot be written: choose another place", path=settings.access_log
-            ) from error
-
-
-def _check_certificates(settings: ServerSettings) -> None:
-    try:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        assert settings.certificate is not None, "the caller has looked"
-        context.load_cert_chain(settings.certificate, settings.key, password=_refuse_password)
-        if settings.client_ca is not None:
-            context.load_verify_locations(settings.client_ca)
-    except OSError as error:  # ssl.SSLError is one
-        raise InvalidRequestError(
-            "the certificates cannot be used: give files in PEM form, and the key of the certificate, without a "
-            "password",
-            reason=str(error),
-        ) from error
-
-
-def _refuse_password() -> str:
-    raise OSError("the key has a password")

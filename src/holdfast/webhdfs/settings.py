@@ -1,15 +1,19 @@
-"""Define what a server is told when it starts."""
+"""Define what a server is told when it starts, and refuse what would fail later."""
 
 from __future__ import annotations
 
 import ipaddress
 import os
+import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
+from holdfast.errors import InvalidRequestError
 from holdfast.stores.provider import StoreOptions
+from holdfast.webhdfs.users_file import UsersFile
 
 _ALL_ADDRESSES = ("", "0.0.0.0", "::")
+_LEAST_TRASH_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,3 +93,54 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def check_settings(settings: ServerSettings) -> None:
+    """Refuse what would fail or be unsafe later.
+
+    Raises:
+        InvalidRequestError: see the message.
+    """
+    if (settings.certificate is None) != (settings.key is None):
+        raise InvalidRequestError("HTTPS needs a certificate and its key: give both")
+    if settings.client_ca is not None and settings.certificate is None:
+        raise InvalidRequestError("client certificates need HTTPS: give a certificate of the server, too")
+    for path in (settings.certificate, settings.key, settings.client_ca, settings.users_file):
+        if path is not None and not path.is_file():
+            raise InvalidRequestError("the file does not exist: check the path", path=str(path))
+    if settings.workers < 1:
+        raise InvalidRequestError("a server has at least one worker: change it", workers=settings.workers)
+    if settings.trash_s is not None and settings.trash_s < _LEAST_TRASH_S:
+        raise InvalidRequestError(
+            "clients count the age of trash in minutes: give at least one", trash_s=settings.trash_s
+        )
+    if settings.users_file is not None:
+        UsersFile.read(settings.users_file)
+    if settings.certificate is not None:
+        _check_certificates(settings)
+    if settings.access_log not in ("", "-"):
+        try:
+            open(settings.access_log, "ab").close()
+        except OSError as error:
+            raise InvalidRequestError(
+                "the access log cannot be written: choose another place", path=settings.access_log
+            ) from error
+
+
+def _check_certificates(settings: ServerSettings) -> None:
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        assert settings.certificate is not None, "the caller has looked"
+        context.load_cert_chain(settings.certificate, settings.key, password=_refuse_password)
+        if settings.client_ca is not None:
+            context.load_verify_locations(settings.client_ca)
+    except OSError as error:  # ssl.SSLError is one
+        raise InvalidRequestError(
+            "the certificates cannot be used: give files in PEM form, and the key of the certificate, without a "
+            "password",
+            reason=str(error),
+        ) from error
+
+
+def _refuse_password() -> str:
+    raise OSError("the key has a password")

@@ -34,3 +34,17 @@ def test_a_full_disk_does_not_stop_a_server(tmp_path: Path) -> None:
     with ServedNamespace(tmp_path / "full") as namespace, namespace.serve("--access-log", "/dev/full") as server:
         assert server.upload("/file", b"bytes").status == 201
         assert namespace.files() == {"/file": b"bytes"}
+
+
+def test_a_log_that_was_renamed_goes_on_in_a_new_file(tmp_path: Path) -> None:
+    """As logrotate does it, without a signal; every process follows."""
+    log, old = tmp_path / "log", tmp_path / "log.1"
+    with ServedNamespace(tmp_path / "rotated") as namespace, namespace.serve("--access-log", str(log)) as server:
+        assert server.call("GET", "GETFILESTATUS", "/").status == 200
+        wait_until(lambda: log.stat().st_size, "the request is not logged")
+        log.rename(old)
+        wait_until(log.exists, "no new file")
+        before = old.read_bytes()
+        assert server.call("GET", "GETFILESTATUS", "/new").status == 404
+        wait_until(lambda: b"/new" in log.read_bytes(), "the request is not in the new file")
+        assert old.read_bytes() == before

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from holdfast.errors import UnavailableError
 from holdfast.webhdfs import server as server_module
 from holdfast.webhdfs.settings import Limits, ServerSettings
+from tests.patience import PATIENCE_S
 from tests.webhdfs_server import ServedNamespace, ServerProcess
 
 
@@ -51,3 +54,14 @@ def test_one_of_several_processes_waits_until_it_can_start(monkeypatch: pytest.M
         with pytest.raises(expected):
             server_module._start(ServerSettings(url=""), parent)
         assert tries == [parent]
+
+
+def test_ctrl_c_again_ends_a_server_at_once(tmp_path: Path) -> None:
+    """Defect: uvicorn reported a failed application, with a traceback. Leaving the contexts checks the log."""
+    with ServedNamespace(tmp_path / "served") as served, served.serve() as server, server.connect():
+        assert server.call("GET", "GETFILESTATUS", "/").status == 200  # it has started
+        server.process.send_signal(signal.SIGINT)
+        with pytest.raises(subprocess.TimeoutExpired):  # it waits for the connection
+            server.process.wait(0.1)
+        server.process.send_signal(signal.SIGINT)
+        assert server.process.wait(PATIENCE_S) == 130

@@ -14,8 +14,8 @@ import pytest
 
 from holdfast.errors import InvalidRequestError, UnavailableError
 from holdfast.webhdfs.hadoop_tokens import HadoopToken
-from holdfast.webhdfs.server import check_settings, listen
-from holdfast.webhdfs.settings import ServerSettings
+from holdfast.webhdfs.server import listen
+from holdfast.webhdfs.settings import ServerSettings, check_settings
 from tests.patience import PATIENCE_S
 from tests.servers.tls import Authority
 from tests.unit.webhdfs.served import Served, serve_fresh
