@@ -19,7 +19,7 @@ from holdfast.webhdfs import server as webhdfs_server
 from holdfast.webhdfs.server import listen, make_config
 from holdfast.webhdfs.settings import ServerSettings
 from tests.patience import PATIENCE_S, wait_until
-from tests.unit.webhdfs.served import Reply
+from tests.webhdfs_server import Reply
 
 __all__ = ["PageServer", "serve_page"]
 

@@ -10,13 +10,11 @@ Worked composition::
 from __future__ import annotations
 
 import http.client
-import json
 import ssl
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -28,32 +26,9 @@ from holdfast.webhdfs.settings import ServerSettings
 from holdfast.webhdfs.tokens import TokenStore
 from tests.patience import PATIENCE_S
 from tests.unit.namespace.fresh import fresh_namespace
+from tests.webhdfs_server import Reply, relative
 
-__all__ = ["Reply", "Served", "serve_fresh"]
-
-
-@dataclass(frozen=True)
-class Reply:
-    """What a server has answered."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-    @property
-    def document(self) -> Any:
-        """The body as JSON."""
-        return json.loads(self.body)
-
-    @property
-    def exception(self) -> str:
-        """The full name of the exception; empty without one."""
-        found = self.document if self.body else {}
-        return (
-            str(found["RemoteException"]["javaClassName"])
-            if isinstance(found, dict) and found.keys() == {"RemoteException"}
-            else ""
-        )
+__all__ = ["Served", "serve_fresh"]
 
 
 @dataclass
@@ -118,8 +93,7 @@ class Served:
         first = self.ask(method, path, query, None, headers)
         if first.status != 307:
             return first
-        parts = urlsplit(first.headers["location"])
-        return self.send(method, f"{parts.path}?{parts.query}", body, headers)
+        return self.send(method, relative(first.headers["location"]), body, headers)
 
 
 @contextmanager

@@ -10,7 +10,8 @@ import pytest
 from holdfast.webhdfs.hadoop_tokens import KIND, HadoopToken
 from holdfast.webhdfs.settings import ServerSettings
 from holdfast.webhdfs.tokens import DELEGATION_MOST_S, DELEGATION_S, Token
-from tests.unit.webhdfs.served import Reply, Served, serve_fresh
+from tests.unit.webhdfs.served import Served, serve_fresh
+from tests.webhdfs_server import Reply
 
 _INVALID = "org.apache.hadoop.security.token.SecretManager$InvalidToken"
 _DENIED = "org.apache.hadoop.security.AccessControlException"
@@ -67,13 +68,13 @@ def test_the_renewer_renews_and_who_may_cancels(served: Served) -> None:
     assert _put(served, "RENEW", "yarn", token).document["long"] >= known.expires_ms
     for operation, user in (("RENEW", "ann"), ("RENEW", "bob"), ("CANCEL", "bob"), ("CANCEL", "root")):
         reply = _put(served, operation, user, token)
-        assert (reply.status, reply.exception) == (403, _DENIED)
+        assert (reply.status, reply.java_class) == (403, _DENIED)
     assert _put(served, "CANCEL", "yarn", token).status == 200
     for operation in ("RENEW", "CANCEL"):
         reply = _put(served, operation, "yarn", token)
-        assert (reply.status, reply.exception) == (403, _INVALID)
+        assert (reply.status, reply.java_class) == (403, _INVALID)
     reply = served.ask("GET", "/", f"op=LISTSTATUS&delegation={token.encode()}")
-    assert (reply.status, reply.exception) == (403, "java.lang.SecurityException")
+    assert (reply.status, reply.java_class) == (403, "java.lang.SecurityException")
     message = reply.document["RemoteException"]["message"]
     assert len(message.split(": ", 2)) == 3  # Hadoop's client takes these apart
     assert message.split(": ")[1] == _INVALID
@@ -83,10 +84,10 @@ def test_a_delegation_token_gets_no_other_one(served: Served) -> None:
     """Else no job would ever lose its rights."""
     token = _get(served, "user.name=ann")
     reply = served.ask("GET", "/", f"op=GETDELEGATIONTOKEN&delegation={token.encode()}")
-    assert (reply.status, reply.exception) == (400, "java.lang.IllegalArgumentException")
+    assert (reply.status, reply.java_class) == (400, "java.lang.IllegalArgumentException")
     bearer = {"Authorization": f"Bearer {token.password.decode()}"}
     reply = served.ask("GET", "/", "op=GETDELEGATIONTOKEN", None, bearer)
-    assert (reply.status, reply.exception) == (403, _DENIED)
+    assert (reply.status, reply.java_class) == (403, _DENIED)
 
 
 def test_a_token_got_with_a_bearer_token_has_its_groups_and_its_end(served: Served) -> None:
@@ -114,5 +115,5 @@ def test_a_token_of_a_proxy_is_that_of_the_user_without_the_proxys_groups(served
 @pytest.mark.parametrize("query", ["", "&token=", "&token=!", "&token=AAAA"])
 def test_what_is_no_token_is_refused(served: Served, operation: str, query: str) -> None:
     reply = served.ask("PUT", "/", f"op={operation}DELEGATIONTOKEN&user.name=ann{query}")
-    assert reply.exception in ("java.lang.IllegalArgumentException", _INVALID)
+    assert reply.java_class in ("java.lang.IllegalArgumentException", _INVALID)
     assert reply.status in (400, 403)

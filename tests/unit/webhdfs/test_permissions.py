@@ -96,7 +96,7 @@ def test_nobody_learns_or_changes_what_is_in_a_directory_that_others_may_not_ent
 ) -> None:
     before = _tree(served)
     reply = served.transfer(method, path, _query(name), b"123")
-    assert (reply.status, reply.exception) == (403, _DENIED), reply
+    assert (reply.status, reply.java_class) == (403, _DENIED), reply
     assert b"secret" not in reply.body
     assert _tree(served) == before
 
@@ -136,7 +136,7 @@ def test_the_tokens_of_others_are_neither_renewed_nor_cancelled(served: Served, 
     query = "op=GETDELEGATIONTOKEN&user.name=ann&renewer=ann"
     token = served.ask("GET", "/", query).document["Token"]["urlString"]
     reply = served.ask("PUT", "/", _query(name, f"token={token}"))
-    assert (reply.status, reply.exception) == (403, _DENIED)
+    assert (reply.status, reply.java_class) == (403, _DENIED)
     assert served.ask("GET", "/private", f"op=LISTSTATUS&delegation={token}").status == 200
 
 
@@ -199,9 +199,9 @@ def test_who_lacks_one_right_is_refused(served: Served, method: str, path: str, 
     before = _tree(served)
     reply = served.transfer(method, path, f"{query}&user.name=bob", b"123")
     if ".." in path:
-        assert (reply.status, reply.exception) == (400, "org.apache.hadoop.fs.InvalidPathException")
+        assert (reply.status, reply.java_class) == (400, "org.apache.hadoop.fs.InvalidPathException")
     else:
-        assert (reply.status, reply.exception) == (403, _DENIED), reply
+        assert (reply.status, reply.java_class) == (403, _DENIED), reply
     assert _tree(served) == before
 
 

@@ -15,7 +15,8 @@ from holdfast.webhdfs.parameters import Parameters
 from holdfast.webhdfs.settings import ServerSettings
 from holdfast.webhdfs.tokens import TokenKind
 from tests.namespace_world import all_records
-from tests.unit.webhdfs.served import Reply, Served, serve_fresh
+from tests.unit.webhdfs.served import Served, serve_fresh
+from tests.webhdfs_server import Reply
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ def _changes(served: Served) -> set[bytes]:
 def test_a_page_of_another_site_changes_and_reads_nothing(served: Served, origin: str, method: str, query: str) -> None:
     before = _changes(served)
     reply = served.ask(method, "/site", query, headers={"Origin": origin})
-    assert (reply.status, reply.exception) == (403, _REFUSED)
+    assert (reply.status, reply.java_class) == (403, _REFUSED)
     assert "access-control-allow-origin" not in reply.headers
     assert _changes(served) <= before
 
@@ -46,7 +46,7 @@ def test_a_page_of_another_site_changes_and_reads_nothing(served: Served, origin
 @pytest.mark.parametrize("prefix", ["evil-", "evil.", "user@"])
 def test_a_site_whose_name_ends_as_that_of_the_server_is_another_one(served: Served, prefix: str) -> None:
     origin = served.address.replace("://", f"://{prefix}")
-    assert served.ask("PUT", "/site", _MKDIRS, headers={"Origin": origin}).exception == _REFUSED
+    assert served.ask("PUT", "/site", _MKDIRS, headers={"Origin": origin}).java_class == _REFUSED
 
 
 def test_a_page_of_the_server_itself_may_use_it(served: Served) -> None:
@@ -60,7 +60,7 @@ def test_a_site_whose_name_leads_to_loopback_is_refused(served: Served, host: st
     """Its page comes from the same origin as the server, as the browser sees it."""
     for headers in ({"host": f"{host}:9870"}, {"host": f"{host}:9870", "Origin": f"http://{host}:9870"}):
         reply = served.ask("PUT", "/site", _MKDIRS, headers=headers)
-        assert (reply.status, reply.exception) == (403, _REFUSED)
+        assert (reply.status, reply.java_class) == (403, _REFUSED)
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST", "127.0.0.1", "[::1]", "10.0.0.7", "spark.localhost"])
@@ -114,7 +114,7 @@ def test_a_name_alone_is_refused_where_others_reach_the_server() -> None:
             reply = served.ask("GET", "/", query)
             assert reply.status == 401
             assert reply.headers["www-authenticate"] == "Bearer"
-            assert reply.exception == "org.apache.hadoop.security.AccessControlException"
+            assert reply.java_class == "org.apache.hadoop.security.AccessControlException"
         for_hadoop = served.ask("GET", "/", "op=LISTSTATUS", headers={"User-Agent": "Java/17.0.1"})
         assert for_hadoop.status == 403  # of a 401, Hadoop's client shows the status only
         assert "send a token" in for_hadoop.document["RemoteException"]["message"]
@@ -153,7 +153,7 @@ def test_a_name_alone_is_refused_where_others_reach_the_server() -> None:
 )
 def test_a_path_that_goes_up_or_has_no_name_is_refused(served: Served, path: str, method: str, query: str) -> None:
     reply = served.transfer(method, path, f"{query}&user.name=root", b"1")
-    assert (reply.status, reply.exception) == (400, "org.apache.hadoop.fs.InvalidPathException")
+    assert (reply.status, reply.java_class) == (400, "org.apache.hadoop.fs.InvalidPathException")
     assert served.namespace.open("/outside").read() == b"1"
 
 
@@ -161,7 +161,7 @@ def test_a_path_that_goes_up_or_has_no_name_is_refused(served: Served, path: str
 def test_a_path_that_is_not_utf_8_is_refused(served: Served, path: str) -> None:
     """Overlong encodings of a dot and of a slash, and half of a surrogate pair."""
     reply = served.ask("PUT", path, _MKDIRS)
-    assert (reply.status, reply.exception) == (400, "java.lang.IllegalArgumentException")
+    assert (reply.status, reply.java_class) == (400, "java.lang.IllegalArgumentException")
 
 
 @pytest.mark.parametrize(

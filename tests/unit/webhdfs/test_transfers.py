@@ -86,7 +86,7 @@ def test_an_empty_file_is_read_from_its_start(served: Served) -> None:
     assert served.transfer("GET", "/empty", "op=OPEN&user.name=root").body == b""
     for path, offset in (("/empty", 1), ("/f", 11)):
         found = served.transfer("GET", path, f"op=OPEN&user.name=root&offset={offset}")
-        assert (found.status, found.exception) == (403, _EOF)
+        assert (found.status, found.java_class) == (403, _EOF)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_a_download_that_fails_before_its_begin_is_an_error(served: Served, monk
 
     monkeypatch.setattr(application, "read_piece", fail)
     found = served.transfer("GET", "/f", "op=OPEN&user.name=root")
-    assert (found.status, found.exception) == (403, "java.io.IOException")
+    assert (found.status, found.java_class) == (403, "java.io.IOException")
     assert "fsck" in found.body.decode()
 
 
