@@ -74,6 +74,7 @@ def plot_runs(runs: Sequence[CommitterRun], shape: Shape, path: Path) -> None:
 
     matplotlib.use("agg")  # no display
     from matplotlib import pyplot
+    from matplotlib.patches import Patch
 
     worlds = list(dict.fromkeys(run.world for run in runs))
     rows_of = [sum(run.world == world for run in runs) for world in worlds]
@@ -105,7 +106,7 @@ def plot_runs(runs: Sequence[CommitterRun], shape: Shape, path: Path) -> None:
         axis.grid(axis="x", alpha=0.3)
     figure.legend(
         handles=[
-            pyplot.Rectangle((0, 0), 1, 1, color=color, label=label)
+            Patch(color=color, label=label)
             for color, label in (
                 ("C0", "job commit"),
                 ("C9", "including clean-up"),

@@ -99,6 +99,10 @@ class PeerRun:
 class MeteredServer(SeaweedServer):
     """A server that counts the requests of all clients."""
 
+    def __enter__(self) -> MeteredServer:
+        self.start()
+        return self
+
     def _arguments(self, data: Path) -> list[str]:
         found = super()._arguments(data)
         self._metrics_port = next(port for port in iter(_free_port, 0) if port not in self._ports)

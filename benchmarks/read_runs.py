@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -94,7 +95,7 @@ def _frame(spark: SparkSession, contender: str, url: str, read: Read, path: str)
     return holdfast.read(spark, url, columns=read.columns, **_reader_option(path))
 
 
-def _reader_option(path: str) -> dict[str, str]:
+def _reader_option(path: str) -> dict[str, Any]:
     """Return the option that selects the reader, if this version has it."""
     try:
         parse_read_options({"path": "/", "fileFormat": "parquet", "reader": path})

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.fresh_process import run_module
 from benchmarks.generated_store import GeneratedFiles, GeneratedStore
@@ -52,7 +53,7 @@ def take_step(name: str, files: int) -> Taken:
 
 
 # --- in the process ---------------------------------------------------------------------------------------------------
-def _context(store: GeneratedStore, **settings: int) -> CommitContext:
+def _context(store: GeneratedStore, **settings: Any) -> CommitContext:
     return CommitContext(
         store=store,
         prefix="",

@@ -89,7 +89,8 @@ def _server_rate(
 
 def _measure_operations(database: DatabaseServer, arguments: argparse.Namespace, say: Say) -> Iterator[Result]:
     url = database.new_namespace()
-    count, limit_s = arguments.operations, arguments.limit_s
+    count: int = arguments.operations
+    limit_s: float = arguments.limit_s
     with (
         database.open(url) as namespace,
         Clients(1) as clients,

@@ -60,8 +60,8 @@ def _mkdirs_spread(root: str, options: Mapping[str, int]) -> Act:
 
 
 def _create(root: str, options: Mapping[str, int]) -> Act:
-    def act(namespace: Namespace, number: int) -> object:
-        return namespace.write_file(f"{root}/{file_name(number)}", b"")
+    def act(namespace: Namespace, number: int) -> None:
+        namespace.write_file(f"{root}/{file_name(number)}", b"")
 
     return act
 
@@ -95,11 +95,11 @@ def _tree_files(root: str, options: Mapping[str, int]) -> Act:
     directories = tree_directories(f"{root}/mdtest_tree.0", options["depth"], options["width"])
     clients, files = options["clients"], options["files"]
 
-    def act(namespace: Namespace, number: int) -> object:
+    def act(namespace: Namespace, number: int) -> None:
         step, client = divmod(number, clients)
         turn, file = divmod(step, files)
         directory = directories[(turn + 5 * client) % len(directories)]
-        return namespace.write_file(f"{directory}/file.mdtest.{client}.{file}", b"")
+        namespace.write_file(f"{directory}/file.mdtest.{client}.{file}", b"")
 
     return act
 

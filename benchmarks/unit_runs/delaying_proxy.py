@@ -15,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 __all__ = ["main"]
 
@@ -105,7 +106,7 @@ class _Proxy:
         while True:
             dues = [due_s for one in self._directions if one not in stuck and (due_s := one.due_s) is not None]
             wait_s = max(0.0, min(dues) - time.monotonic()) if dues else None
-            readers = {one.source: one for one in self._directions if one.reads}
+            readers: dict[Any, _Direction] = {one.source: one for one in self._directions if one.reads}
             # Not epoll, whose waits are whole milliseconds.
             ready, _, _ = select.select(
                 [sys.stdin, *self._listeners, *readers], [one.target for one in stuck], [], wait_s

@@ -40,7 +40,7 @@ def _sum_up(transaction: UnitTransaction, key: int, value: None) -> None:
     total = 0
     for first in range(0, CELLS, _PAGE):
         found = transaction.get_many(_TABLE, range(first, first + _PAGE))
-        total += sum(len(one) for one in found.values())  # type: ignore[arg-type]  # all of them are bytes
+        total += sum(len(one) for one in found.values())  # type: ignore[arg-type,misc]  # all of them are bytes
     transaction.put(_TABLE, "total", total)
 
 

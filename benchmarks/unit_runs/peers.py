@@ -137,13 +137,14 @@ class PeerTask:
         assert row is not None, "all tasks have a row"
         return int(row[0])
 
+    def _record(self, number: int) -> None:
+        self._connection.execute(_PROGRESS, (number, self._task))
+
     def _run_one(self, number: int, cells: tuple[int, int], done: Done) -> None:
         wait_s = 0.001
         while True:
             try:
-                self._transact(
-                    self._connection, cells, lambda: self._connection.execute(_PROGRESS, (number, self._task)) and None
-                )
+                self._transact(self._connection, cells, lambda: self._record(number))
             except (errors.SerializationFailure, errors.DeadlockDetected):
                 done.conflicts += 1
                 time.sleep(wait_s * random.random())

@@ -6,6 +6,7 @@ import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -175,11 +176,12 @@ def measure_levels(server: DatabaseServer, plan: Plan) -> Iterator[Result]:
     with tempfile.TemporaryDirectory(prefix="holdfast-units-") as home, open_session(Path(home)) as spark:
         for visit in CONTENDERS.values():
             visit(spark, server.new_url(), 2, width)  # starts Spark's workers
+
+        def run(name: str, number: int) -> float:
+            return CONTENDERS[name](spark, server.new_url(), plan.levels, width)
+
         seconds = run_in_turn(
-            {
-                name: lambda number, visit=visit: visit(spark, server.new_url(), plan.levels, width)
-                for name, visit in CONTENDERS.items()
-            },
+            {name: partial(run, name) for name in CONTENDERS},
             min(plan.rounds, 2),
             plan.say,
             warm_ups=0,

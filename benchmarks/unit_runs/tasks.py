@@ -64,7 +64,7 @@ def total(database: Database) -> int:
     with database.snapshot() as snapshot:
         cells = iter_records(snapshot.reader, *cells_range(database.table(TABLE).id))
         values = (decode_value(record.value, record.number) for _, record in cells)
-        return sum(int(value) for value in values)  # type: ignore[arg-type]  # all of them are integers
+        return sum(int(value) for value in values)  # type: ignore[arg-type,misc]  # all of them are integers
 
 
 def step(transaction: UnitTransaction, key: int, cells: tuple[int, int]) -> None:

@@ -19,7 +19,7 @@ def main() -> None:
     """Serve until a signal ends it."""
     mode, *arguments = sys.argv[1:]
     if mode != "grouped":
-        server.open_namespace = functools.partial(open_in_mode, mode)
+        vars(server)["open_namespace"] = functools.partial(open_in_mode, mode)
         application._TOGETHER = application._CHANGED_TOGETHER = frozenset()
     sys.argv[1:] = ["namespace", *arguments]
     run_command()
