@@ -104,7 +104,8 @@ def refuse_password(url: str, variable: str) -> None:
     if has_password(url):
         raise InvalidRequestError(
             "a password does not belong on a command line, which every user of the machine can read: put the whole url "
-            f"in the variable {variable}, or the password in a file of the database's client, such as ~/.pgpass"
+            f"in the variable {variable} and leave the option out, or put the password in a file of the database's "
+            "client, such as ~/.pgpass"
         )
 
 

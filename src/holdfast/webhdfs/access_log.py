@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 from holdfast.webhdfs.exchange import Exchange
+from holdfast.webhdfs.settings import open_access_log
 
 
 class AccessLog:
@@ -23,12 +24,9 @@ class AccessLog:
         self._descriptor = -1
         self._is_own = place not in ("", "-")
         if self._is_own:
-            self._descriptor = self._open()
+            self._descriptor = open_access_log(place)
         elif place:
             self._descriptor = sys.stdout.fileno()
-
-    def _open(self) -> int:
-        return os.open(self._place, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)
 
     def write(self, exchange: Exchange) -> None:
         """Write the line of a request."""
@@ -58,7 +56,7 @@ class AccessLog:
         """Go on in a new file if the file was renamed or removed, as logrotate does."""
         with contextlib.suppress(OSError):  # until then, lines are written to the old file
             if self._is_own and not self._is_in_place():
-                opened = self._open()
+                opened = open_access_log(self._place)
                 os.dup2(opened, self._descriptor, inheritable=False)
                 os.close(opened)
 

@@ -120,11 +120,16 @@ def check_settings(settings: ServerSettings) -> None:
         _check_certificates(settings)
     if settings.access_log not in ("", "-"):
         try:
-            open(settings.access_log, "ab").close()
+            os.close(open_access_log(settings.access_log))
         except OSError as error:
             raise InvalidRequestError(
                 "the access log cannot be written: choose another place", path=settings.access_log
             ) from error
+
+
+def open_access_log(path: str) -> int:
+    """Open a log to append to it, and return its descriptor; only its owner and group may read a new one."""
+    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)
 
 
 def _check_certificates(settings: ServerSettings) -> None:

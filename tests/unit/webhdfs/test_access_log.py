@@ -48,3 +48,4 @@ def test_a_log_that_was_renamed_goes_on_in_a_new_file(tmp_path: Path) -> None:
         assert server.call("GET", "GETFILESTATUS", "/new").status == 404
         wait_until(lambda: b"/new" in log.read_bytes(), "the request is not in the new file")
         assert old.read_bytes() == before
+        assert not (log.stat().st_mode | old.stat().st_mode) & 0o007, "others may read a log"

@@ -122,7 +122,7 @@ def _create_namespace(
     )
     run.out.document({"name": name, "created": is_new, "database": public_url(where), "data": configuration.data})
     if is_new:
-        reach = f"--database {public_url(where)} " if not register else ""
+        reach = f"--database {public_url(where)} " if database is not None and not register else ""
         run.out.say(f"created namespace {name}: list it with holdfast fs ls {reach}holdfast://{name}/")
     else:
         run.out.say(

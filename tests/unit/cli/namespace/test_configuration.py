@@ -76,7 +76,10 @@ def test_a_namespace_need_not_be_in_the_catalog(place: Path) -> None:
 
 def test_the_database_may_come_from_the_environment(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLDFAST_NAMESPACE_NS", f"sqlite://{place}/n.db")
-    assert run("namespace", "init", "ns", "--data", str(place / "data")).exit_code == 0
+    created = run("namespace", "init", "ns", "--data", str(place / "data"), "--no-register")
+    assert created.exit_code == 0
+    assert created.stdout == "created namespace ns: list it with holdfast fs ls holdfast://ns/\n"
+    assert run("fs", "ls", "holdfast://ns/").exit_code == 0
 
 
 @pytest.mark.parametrize(
