@@ -161,8 +161,11 @@ class OperationRunner:
         """Run an operation that recognizes its own effect; again if its outcome is unknown. For errors, see `run`."""
         try:
             return self.run(operation, caller)
-        except OutcomeUnknownError:
-            return self.run(operation, caller)
+        except OutcomeUnknownError as unknown:
+            try:
+                return self.run(operation, caller)
+            except HoldfastError:
+                raise unknown from None  # that this try had no effect says nothing about the first one
 
     def require_new(self, caller: Caller) -> None:
         """Do nothing; see `receipts.RequestRunner`."""

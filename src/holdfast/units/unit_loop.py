@@ -339,9 +339,9 @@ def _find_error_place(error: BaseException) -> dict[str, str]:
     """Return the line of the function's file in which the error occurred; what it called elsewhere does not help."""
     frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
     theirs = [one for one in frames if not one[0].co_filename.startswith(_PACKAGE)]
-    # An alarm may ring at an instruction that the compiler has added, which is on no line.
+    # An alarm may ring at an instruction that the compiler has added, which is on no line: None, or in Python 3.11 -1.
     own = [
-        f"{code.co_filename}:{line or code.co_firstlineno}"
+        f"{code.co_filename}:{line if line and line > 0 else code.co_firstlineno}"
         for code, line in theirs
         if code.co_filename == theirs[0][0].co_filename
     ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from holdfast.errors import OutcomeUnknownError, StorageFullError
+from holdfast.errors import OutcomeUnknownError, StorageFullError, UnavailableError
 from holdfast.namespace import Namespace
 from holdfast.namespace.errors import PathExistsError, PathNotFoundError, RepeatUnclearError
 from holdfast.namespace.operation import RequestAbandonedError
@@ -334,3 +334,19 @@ def test_an_append_whose_lease_was_taken_without_an_answer_goes_on(world: World)
     server.upload(server.receive("POST", "/d/f", "op=APPEND&leg=1"), b"new")
     assert world.client().open("/d/f").read() == b"content of a filenew"
     assert world.records(b"l") == {}
+
+
+class _Dying(_Failing):
+    """A database that takes a commit without an answer, and then none."""
+
+    def commit(self, commit: Commit) -> Outcome:
+        if not self.replies:
+            raise UnavailableError("the database is away: repeat later")
+        return super().commit(commit)
+
+
+def test_an_append_that_cannot_be_tried_again_stays_unknown(world: World) -> None:
+    """Defect (N2): it was said that nothing had happened, but its lease was taken."""
+    with pytest.raises(OutcomeUnknownError):
+        world.client(database=_Dying(world)).append("/d/f")
+    assert world.records(b"l") != {}
