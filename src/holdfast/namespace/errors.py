@@ -10,6 +10,7 @@
     │   │   └── PathTooLongError                           the path or its depth is too long: shorten it
     │   │       └── ComponentTooLongError                  a component is too long: shorten it
     │   ├── ParentNotDirectoryError(NotADirectoryError)    a file is where a directory should be: check the path
+    │   │   └── PathNotDirectoryError                      the path itself is a file: check it
     │   ├── PathIsDirectoryError(IsADirectoryError)        a directory is where a file should be: check the path
     │   │   └── DirectoryInTheWayError                     a file should be written there: choose another path
     │   ├── DirectoryNotEmptyError(OSError)                delete recursively, or empty it first
@@ -90,6 +91,12 @@ class ParentNotDirectoryError(InvalidRequestError, NotADirectoryError):
 
     java_class: ClassVar[str] = "org.apache.hadoop.fs.ParentNotDirectoryException"
     errno = errno.ENOTDIR
+
+
+class PathNotDirectoryError(ParentNotDirectoryError):
+    """The operation needs a directory, and the path is a file. Check the path."""
+
+    java_class = "org.apache.hadoop.fs.PathIsNotDirectoryException"
 
 
 class PathIsDirectoryError(InvalidRequestError, IsADirectoryError):

@@ -19,7 +19,7 @@ from itertools import chain as chained
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.namespace.errors import (
     DirectoryFrozenError,
-    ParentNotDirectoryError,
+    PathNotDirectoryError,
     PermissionDeniedError,
     UncountedTreeError,
 )
@@ -83,7 +83,7 @@ class _SetQuota(SinglePathOperation):
         context.caller.check_superuser("set quotas")
         inode = get_unfrozen_target(chain, context, own_mark="" if self.usage is None else self.usage.token)
         if not inode.is_directory:
-            raise ParentNotDirectoryError("only directories have quotas: check the path", path=str(self.path))
+            raise PathNotDirectoryError("only directories have quotas: check the path", path=str(self.path))
         if self.usage is not None and inode.moving != self.usage.token:
             raise DirectoryFrozenError("the tree changed while it was counted: repeat later", path=str(self.path))
         names = inode.names_quota if self.names is Kept.AS_IT_IS else self.names
@@ -151,7 +151,7 @@ class TreeUsageCounter:
             runner: runs the last step, which sets them.
 
         Raises:
-            ParentNotDirectoryError: the path is a file.
+            PathNotDirectoryError: the path is a file.
             InvalidRequestError: a limit is out of range.
             PathNotFoundError, PermissionDeniedError, DirectoryFrozenError: see the message.
 

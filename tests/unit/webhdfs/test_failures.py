@@ -54,6 +54,7 @@ _EXPECTED = {
     "PathNotFoundError": (404, _NOT_FOUND),
     "PathExistsError": (403, "org.apache.hadoop.fs.FileAlreadyExistsException"),
     "ParentNotDirectoryError": (403, "org.apache.hadoop.fs.ParentNotDirectoryException"),
+    "PathNotDirectoryError": (403, "org.apache.hadoop.fs.PathIsNotDirectoryException"),
     "PathIsDirectoryError": (404, _NOT_FOUND),
     "DirectoryInTheWayError": (403, "org.apache.hadoop.fs.FileAlreadyExistsException"),
     "DirectoryNotEmptyError": (403, "org.apache.hadoop.fs.PathIsNotEmptyDirectoryException"),
