@@ -91,10 +91,8 @@ def _cases() -> Iterator[object]:
                 marks.append(pytest.mark.s3)
             if name in _WRAPPED:
                 marks.append(pytest.mark.slow)  # `nested` is a wrapper of wrappers
-            if (name, check.name) == ("moto", "check_list_many_uploads"):
-                marks.append(pytest.mark.slow)  # it answers a thousand requests in Python
-            if name == "weed" and check.name.endswith("_race"):
-                marks.append(pytest.mark.slow)  # it takes seconds for each; moto has the same races
+            if name == ("weed" if check.name.endswith("_race") else "moto"):
+                marks.append(pytest.mark.slow)  # one server is enough; with races, the real one takes seconds
             yield pytest.param(name, check, id=f"{name}-{check.name}", marks=marks)
 
 

@@ -31,7 +31,7 @@ from holdfast.webhdfs.failures import (
     make_failure,
     status_of,
 )
-from holdfast.webhdfs.operations import OPERATIONS, TRANSFERS, find_operation
+from holdfast.webhdfs.operations import OPERATIONS, REDIRECTED, find_operation
 from holdfast.webhdfs.settings import Limits
 from holdfast.webhdfs.sites import SiteGate
 from holdfast.webhdfs.transfers import (
@@ -132,10 +132,10 @@ class Application:
             if answer is None:
                 answer = await self._run(functools.partial(self._carrier.carry_out, exchange))
             await exchange.answer(answer)
-        elif exchange.operation not in TRANSFERS[exchange.method]:
-            await exchange.answer(await self._run(functools.partial(self._carrier.carry_out, exchange)))
-        elif not exchange.parameters.text(LEG):
+        elif exchange.operation in REDIRECTED and not exchange.parameters.text(LEG):
             await self._redirect(exchange)
+        elif exchange.operation in OPERATIONS[exchange.method]:
+            await exchange.answer(await self._run(functools.partial(self._carrier.carry_out, exchange)))
         elif exchange.operation == "OPEN":
             await self._send_file(exchange)
         else:

@@ -120,6 +120,9 @@ TRANSFERS: Mapping[str, frozenset[str]] = {
     "DELETE": frozenset(),
 }
 
+REDIRECTED = frozenset(("OPEN", "CREATE", "APPEND", "GETFILECHECKSUM"))
+"""Those that take two requests: some clients know a first answer by its status only."""
+
 
 def find_operation(method: str, parameters: Parameters) -> str:
     """Return the name of the operation that a request asks for.

@@ -157,7 +157,7 @@ def check_download(call: Call) -> None:
     if call.operation == "OPEN":
         open_download(call)
     else:
-        call.namespace.status(call.path)
+        call.namespace.open(call.path)
 
 
 def open_download(call: Call) -> tuple[FileReader, int, int]:

@@ -59,7 +59,7 @@ def _use(served: Served, secret: str, token: HadoopToken) -> list[Reply]:
     for given in (text, wrong, text[:-9], f"{text}%ff", f"{text}%00", secret):
         replies += [
             served.ask("GET", "/d", f"op=LISTSTATUS&delegation={given}"),
-            served.ask("GET", "/d", f"op=GETFILECHECKSUM&Delegation={given}"),
+            served.ask("GET", "/d", f"op=GETCONTENTSUMMARY&Delegation={given}"),
             served.ask("PUT", "/d", f"op=SETOWNER&owner=bob&delegation={given}"),
             served.ask("PUT", "/d", f"op=MKDIRS&permission=x&delegation={given}"),
             served.ask("PUT", "/", f"op=RENEWDELEGATIONTOKEN&token={given}", None, bearer),

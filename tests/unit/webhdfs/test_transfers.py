@@ -22,6 +22,7 @@ from holdfast.webhdfs.tokens import TokenStore
 from holdfast.webhdfs.transfers import FEW_BYTES, SENT_BYTES, UploadCutError, read_piece, receive_upload
 from tests.patience import PATIENCE_S, wait_until
 from tests.unit.webhdfs.served import Served, serve_fresh
+from tests.webhdfs_server import relative
 
 _FRAME = 64 * 1024
 _MIB = 1024 * 1024
@@ -267,3 +268,15 @@ def test_who_proves_nothing_does_not_wait_for_a_turn() -> None:
             assert served.ask("PUT", "/g", "op=CREATE&leg=2", b"data").status == 401
             connection.sendall(b"0\r\n\r\n")
             assert connection.recv(12) == b"HTTP/1.1 201"
+
+
+def test_a_checksum_takes_two_requests(served: Served) -> None:
+    """As HDFS's: pyhdfs takes another first answer for an error, and Hadoop's client goes on at its address."""
+    served.namespace.mkdirs("/sum")
+    served.namespace.write_file("/sum/f", b"content")
+    first = served.ask("GET", "/sum/f", "op=GETFILECHECKSUM&user.name=root")
+    assert (first.status, first.body) == (307, b"")
+    found = served.transfer("GET", "/sum/f", "op=GETFILECHECKSUM&user.name=root").document
+    named = served.ask("GET", "/sum/f", "op=GETFILECHECKSUM&user.name=root&noredirect=true").document
+    assert served.send("GET", relative(named["Location"]), None, {}).document == found
+    assert found["FileChecksum"]["length"] == 28
