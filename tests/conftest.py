@@ -66,10 +66,6 @@ def pytest_configure(config: pytest.Config) -> None:
         SESSION_MARK: _mark(config),
     }
     config.pluginmanager.register(CpuTimes(is_worker=_is_worker(config)))
-    if _is_worker(config) and _is_default(config):
-        from tests.spark_worker import OthersStepBack
-
-        config.pluginmanager.register(OthersStepBack())
     time_limit.show_stacks_on_request()
     if not _is_worker(config):
         time_limit.start(config)
@@ -85,11 +81,6 @@ def _is_worker(config: pytest.Config) -> bool:
     return hasattr(config, "workerinput")
 
 
-def _is_default(config: pytest.Config) -> bool:
-    """Return whether the slow tests are left out: those with Spark need all workers."""
-    return bool(config.getoption("markexpr") == "not slow")
-
-
 @pytest.hookimpl(tryfirst=True)  # before tests that are slow are left out
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Choose the variants of the default suite, and put the longest modules first, if workers share them."""
@@ -100,10 +91,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Schedule the default suite with one Spark application."""
+    """Schedule the default suite with one Spark application; the slow tests with Spark need all workers."""
     from tests.spark_worker import SparkOnOneWorker
 
-    return SparkOnOneWorker(config, log) if config.getoption("dist") == "loadfile" and _is_default(config) else None
+    is_default = config.getoption("dist") == "loadfile" and config.getoption("markexpr") == "not slow"
+    return SparkOnOneWorker(config, log) if is_default else None
 
 
 def pytest_collection_finish() -> None:
