@@ -120,7 +120,7 @@ TRANSFERS: Mapping[str, frozenset[str]] = {
     "DELETE": frozenset(),
 }
 
-REDIRECTED = frozenset(("OPEN", "CREATE", "APPEND", "GETFILECHECKSUM"))
+REDIRECTED = frozenset(("GETFILECHECKSUM",)).union(*TRANSFERS.values())
 """Those that take two requests: some clients know a first answer by its status only."""
 
 
