@@ -222,7 +222,7 @@ class Application:
         if not self._uploads.locked():
             await self._uploads.acquire()
             return
-        await self._run(functools.partial(self._carrier.make_call, exchange))
+        await self._run(functools.partial(self._carrier.make_call_patiently, exchange))
         self._waiting_uploads += 1
         try:
             while True:

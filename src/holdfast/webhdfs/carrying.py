@@ -70,16 +70,17 @@ class Carrier:
         self._settings = settings
         self._token_kind = token_kind
 
+    def make_call_patiently(self, exchange: Exchange) -> Call:
+        """Do the same as `make_call`; wait for a database that is away, but not for long."""
+        return self._be_patient(lambda: self.make_call(exchange), exchange)
+
     def make_call(self, exchange: Exchange) -> Call:
         """Find out who calls, and return the call.
 
         Raises:
             RequestRefusedError: see `Identities.find`.
-            HoldfastError: the database is away, and was for a while.
+            HoldfastError: the database is away.
         """
-        return self._be_patient(exchange, lambda: self._make_call(exchange))
-
-    def _make_call(self, exchange: Exchange) -> Call:
         authorization = exchange.headers.get(b"authorization", b"").decode("latin-1")
         certificate = exchange.scope["state"].get("certificate")
         found = self._identities.find(exchange.parameters, authorization, certificate, exchange.client)
@@ -107,12 +108,12 @@ class Carrier:
             RequestAbandonedError: the client does not wait anymore; nothing happened.
         """
         operation = OPERATIONS[exchange.method][exchange.operation]
-        call = self.make_call(exchange)
+        call = self.make_call_patiently(exchange)
         if operation.repeated is None:
-            return self._be_patient(exchange, lambda: operation.run(call))
+            return self._be_patient(lambda: operation.run(call), exchange)
         changing = self._for_change(exchange, call)
         try:
-            return self._be_patient(exchange, lambda: operation.run(changing))
+            return self._be_patient(lambda: operation.run(changing), exchange)
         except RequestRepeatedError:
             metrics.REPEATS.labels(exchange.operation).inc()
             return operation.repeated(call.parameters)
@@ -124,6 +125,12 @@ class Carrier:
 
     def find_statuses(self, exchanges: Sequence[Exchange]) -> list[Answer | Exception]:
         """Answer requests for the status of files together, one for each exchange: with the answer or the error."""
+        try:
+            return self._be_patient(lambda: self._find_statuses(exchanges), *exchanges)
+        except UnavailableError as error:
+            return [error] * len(exchanges)  # raised, it would be waited for again, for each of them alone
+
+    def _find_statuses(self, exchanges: Sequence[Exchange]) -> list[Answer | Exception]:
         answers: list[Answer | Exception] = [RequestAbandonedError()] * len(exchanges)
         calls = {}
         for number, exchange in enumerate(exchanges):
@@ -131,11 +138,12 @@ class Carrier:
                 call = self.make_call(exchange)
                 NsPath.parse(call.path)
                 calls[number] = call
+            except UnavailableError:
+                raise  # the database is away, for all of them
             except (HoldfastError, RequestRefusedError) as error:
                 answers[number] = error
         if calls:
-            found = self._be_patient(exchanges[0], lambda: get_file_statuses(list(calls.values())))
-            for number, answer in zip(calls, found, strict=True):
+            for number, answer in zip(calls, get_file_statuses(list(calls.values())), strict=True):
                 answers[number] = answer
         return answers
 
@@ -148,7 +156,7 @@ class Carrier:
         asked: list[tuple[int, Call, Operation[Any]]] = []
         for number, exchange in enumerate(exchanges):
             with suppress(HoldfastError, RequestRefusedError):  # `carry_out` raises it again
-                call = self._for_change(exchange, self._make_call(exchange))
+                call = self._for_change(exchange, self.make_call(exchange))
                 operation = make_operation(call)
                 if operation is not None:
                     asked.append((number, call, operation))
@@ -174,24 +182,24 @@ class Carrier:
         Raises:
             HoldfastError: the file cannot be read or written.
         """
-        call = self.make_call(exchange)
-        self._be_patient(exchange, lambda: (check_download if call.method == "GET" else check_upload)(call))
+        call = self.make_call_patiently(exchange)
+        self._be_patient(lambda: (check_download if call.method == "GET" else check_upload)(call), exchange)
 
     def open_download(self, exchange: Exchange) -> tuple[FileReader, int, int]:
         """Open the file that a client wants to read: see `transfers.open_download`."""
-        call = self.make_call(exchange)
-        return self._be_patient(exchange, lambda: open_download(call))
+        call = self.make_call_patiently(exchange)
+        return self._be_patient(lambda: open_download(call), exchange)
 
     def open_upload(self, exchange: Exchange) -> FileWriter | None:
         """Open the file that a client wants to write: see `transfers.open_upload`; None if it is written already, as
         the same request has come before.
         """
-        call = self.make_call(exchange)
+        call = self.make_call_patiently(exchange)
         leg = exchange.parameters.text(LEG)
         key = receipt_key("leg", call.user, leg, call.operation, call.path)
         namespace = self._at_most_once(exchange, call, key, lambda: not exchange.is_gone, has_id=True)
         try:
-            return self._be_patient(exchange, lambda: open_upload(replace(call, namespace=namespace)))
+            return self._be_patient(lambda: open_upload(replace(call, namespace=namespace)), exchange)
         except BaseException as error:
             # Perhaps what is in the way is the file that this very request has made.
             is_repeat = isinstance(error, HoldfastError) and self._is_repeat(exchange, namespace)
@@ -203,7 +211,7 @@ class Carrier:
 
     def _is_repeat(self, exchange: Exchange, namespace: Namespace) -> bool:
         try:
-            self._be_patient(exchange, lambda: namespace.changes.require_new(namespace.caller))
+            self._be_patient(lambda: namespace.changes.require_new(namespace.caller), exchange)
         except RequestRepeatedError:
             return True
         return False
@@ -218,7 +226,7 @@ class Carrier:
         if data:
             writer.write(data)
         try:
-            self._be_patient(exchange, writer.close)
+            self._be_patient(writer.close, exchange)
         except RequestRepeatedError:
             metrics.REPEATS.labels(exchange.operation).inc()
             writer.discard()  # it has a lease, and bytes that are stored already
@@ -259,8 +267,8 @@ class Carrier:
         return not exchange.is_gone and exchange.age_s() < self._settings.limits.request_s
 
     # --- a database that is away --------------------------------------------------------------------------------------
-    def _be_patient(self, exchange: Exchange, work: Callable[[], R]) -> R:
-        """Do something, and again while the database is away.
+    def _be_patient(self, work: Callable[[], R], *exchanges: Exchange) -> R:
+        """Do something for requests, and again while the database is away and any of their clients waits.
 
         A change may be repeated although its outcome is unknown: its receipt tells whether it took effect.
         """
@@ -274,8 +282,9 @@ class Carrier:
             except (StorageFullError, RepeatUnclearError):
                 raise  # waiting does not help
             except (UnavailableError, OutcomeUnknownError) as error:
-                exchange.is_outcome_unknown |= isinstance(error, OutcomeUnknownError)
-                if exchange.is_gone or clock.elapsed_s() - begun_s > _PATIENCE_S:
+                for exchange in exchanges:
+                    exchange.is_outcome_unknown |= isinstance(error, OutcomeUnknownError)
+                if all(one.is_gone for one in exchanges) or clock.elapsed_s() - begun_s > _PATIENCE_S:
                     raise
                 clock.sleep(_STEP_S)
 

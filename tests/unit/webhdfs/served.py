@@ -15,11 +15,14 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from urllib.parse import urlsplit
+from typing import Any
+from urllib.parse import urlencode, urlsplit
 
+import pytest
 import uvicorn
 
 from holdfast.namespace import Namespace
+from holdfast.webhdfs import server as webhdfs_server
 from holdfast.webhdfs.calls import PREFIX
 from holdfast.webhdfs.server import address_of, listen, make_config
 from holdfast.webhdfs.settings import ServerSettings
@@ -79,6 +82,14 @@ class Served:
         finally:
             connection.close()
 
+    def get(self, path: str, parameters: Mapping[str, str] = {}, headers: Mapping[str, str] = {}) -> Reply:
+        """Ask for any path."""
+        return self.send("GET", f"{path}?{urlencode(parameters)}", None, headers)
+
+    def ask_page(self, what: str, user: str = "root", **parameters: str) -> Any:
+        """Return what the page asks for, as a user sees it."""
+        return self.get(f"/page/{what}", {"user.name": user, **parameters}).document
+
     def transfer(
         self,
         method: str,
@@ -98,18 +109,25 @@ class Served:
 
 @contextmanager
 def serve_fresh(
-    settings: ServerSettings | None = None, *, tls: ssl.SSLContext | None = None, inline_bytes: int = 1000
+    settings: ServerSettings | None = None,
+    *,
+    tls: ssl.SSLContext | None = None,
+    inline_bytes: int = 1000,
+    duties_s: float | None = None,
 ) -> Iterator[Served]:
     """Serve a new namespace on a free port of loopback.
 
     Args:
         settings: its address and its namespace are replaced.
         tls: how clients connect; None for plain HTTP.
+        duties_s: the interval of background work, in this process; None for that of all servers.
     """
     namespace = fresh_namespace(inline_bytes=inline_bytes)
     given = settings or ServerSettings(url="")
     url = f"memory://{namespace.configuration.name}"
-    with listen("127.0.0.1", 0) as listener:
+    with listen("127.0.0.1", 0) as listener, pytest.MonkeyPatch.context() as patch:
+        if duties_s is not None:
+            patch.setattr(webhdfs_server, "_DUTIES_S", duties_s)
         chosen = replace(given, url=url, port=listener.getsockname()[1])
         server = uvicorn.Server(make_config(chosen))
         thread = threading.Thread(target=server.run, args=([listener],))

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import UnavailableError
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.transactions.memory import MemoryBackend
 from holdfast.webhdfs.failures import RequestRefusedError
@@ -17,8 +16,6 @@ from holdfast.webhdfs.parameters import Parameters
 from holdfast.webhdfs.tokens import TokenKind, TokenStore
 from holdfast.webhdfs.users_file import Proxy, UsersFile
 from tests.clocks import CountingIds, StillClock
-from tests.namespace_world import World
-from tests.unit.webhdfs.carried import CarryingServer
 
 
 class _Door:
@@ -215,19 +212,3 @@ def test_groups_are_not_looked_up_for_who_is_no_proxy() -> None:
     with pytest.raises(RequestRefusedError):
         door.enter("user.name=ann&doas=bob")
     assert door.asked == ["ann"]
-
-
-def test_who_calls_is_found_out_when_the_database_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Defect: an upload that waited for its turn was refused at once."""
-    server = CarryingServer(World())
-    find, tries = Identities.find, list[object]()
-
-    def find_later(self: Identities, *given: Any) -> Identity:
-        tries.append(given)
-        if len(tries) < 3:
-            raise UnavailableError("the database is away: repeat later")
-        return find(self, *given)
-
-    monkeypatch.setattr(Identities, "find", find_later)
-    assert server.carrier.make_call(server.receive("GET", "/", "op=GETFILESTATUS", user="ann")).user == "ann"
-    assert len(tries) == 3

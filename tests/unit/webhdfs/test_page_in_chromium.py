@@ -12,8 +12,9 @@ from urllib.parse import quote
 
 import pytest
 
+from holdfast.webhdfs.settings import ServerSettings
 from tests.patience import PATIENCE_S, wait_until
-from tests.unit.webhdfs.page_server import PageServer, serve_page
+from tests.unit.webhdfs.served import Served, serve_fresh
 
 _CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -24,14 +25,14 @@ _TURNED = "bill\u202efdp.exe"
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[PageServer]:
-    with serve_page() as found:
+def server() -> Iterator[Served]:
+    with serve_fresh(duties_s=0.1) as found:
         namespace = found.namespace
         namespace.write_file(f"/data/{_HOSTILE}/<script>document.title='taken'</script>", b"." * 900)
         namespace.write_file("/data/raw/one.csv", b"." * 3000)
         namespace.write_file(f"/data/{_TURNED}", b"..")
         namespace.mkdirs("/data/closed", mode=0o700)
-        wait_until(lambda: any(one["leads"] for one in found.ask("servers")["servers"]), "no server leads")
+        wait_until(lambda: any(one["leads"] for one in found.ask_page("servers")["servers"]), "no server leads")
         yield found
 
 
@@ -50,8 +51,8 @@ def _part(document: str, start: str, end: str) -> str:
     return found[1]
 
 
-def test_the_page_shows_files_usage_and_servers_and_runs_no_name(server: PageServer, tmp_path: Path) -> None:
-    document = _show(f"{server.url}?user.name=ann#/data", tmp_path)
+def test_the_page_shows_files_usage_and_servers_and_runs_no_name(server: Served, tmp_path: Path) -> None:
+    document = _show(f"{server.address}/?user.name=ann#/data", tmp_path)
     name = server.namespace.configuration.name
     assert f"<title>{name} – Holdfast</title>" in document  # no name of a file has changed it
     assert "<img src=x" not in document.lower().replace('"', "")
@@ -79,29 +80,29 @@ def test_the_page_shows_files_usage_and_servers_and_runs_no_name(server: PageSer
 
 
 @pytest.mark.slow
-def test_open_files_and_a_directory_that_may_not_be_listed(server: PageServer, tmp_path: Path) -> None:
+def test_open_files_and_a_directory_that_may_not_be_listed(server: Served, tmp_path: Path) -> None:
     with server.namespace.create_with_lease(f"/data/{_HOSTILE}/log"):
-        document = _show(f"{server.url}?user.name=root#servers", tmp_path)
+        document = _show(f"{server.address}/?user.name=root#servers", tmp_path)
     files = _part(document, '<table id="open-files">', "</table>")
     assert f">/data/{html.escape(_HOSTILE, quote=False)}/log</bdi>" in files
     assert '<strong>1</strong><span class="quiet">file being written' in document
-    refused = _show(f"{server.url}?user.name=ann#/data/closed", tmp_path)
+    refused = _show(f"{server.address}/?user.name=ann#/data/closed", tmp_path)
     assert "Permission denied: the user may not read and execute here" in _part(refused, '<p id="problem"', "</p>")
 
 
 @pytest.mark.slow
 def test_who_proves_no_user_is_asked_for_a_token(tmp_path: Path) -> None:
-    with serve_page(believes_names=False) as closed:
-        document = _show(closed.url, tmp_path)
+    with serve_fresh(ServerSettings(url="", believes_names=False)) as closed:
+        document = _show(closed.address, tmp_path)
     assert re.search(r'<dialog id="sign-in"[^>]* open', document)
     assert "This server does not believe user.name" in document
 
 
 @pytest.mark.slow
-def test_large_directories_come_in_pages(server: PageServer, tmp_path: Path) -> None:
+def test_large_directories_come_in_pages(server: Served, tmp_path: Path) -> None:
     for number in range(1001):
         server.namespace.mkdirs(f"/many/{number:04}")
-    document = _show(f"{server.url}?user.name=ann#/many", tmp_path)
+    document = _show(f"{server.address}/?user.name=ann#/many", tmp_path)
     assert "1,000 on this page" in document
     assert re.search(r'<div id="pager" class="pager">', document)
     assert document.count('href="#/many/') == 1000

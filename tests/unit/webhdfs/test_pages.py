@@ -20,16 +20,16 @@ from holdfast.webhdfs.tokens import TokenStore
 from tests.namespace_world import SUPERUSER, World
 from tests.patience import wait_until
 from tests.unit.webhdfs.carried import CarryingServer
-from tests.unit.webhdfs.page_server import PageServer, serve_page
+from tests.unit.webhdfs.served import Served, serve_fresh
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[PageServer]:
-    with serve_page() as found:
+def server() -> Iterator[Served]:
+    with serve_fresh(duties_s=0.1) as found:
         yield found
 
 
-def test_the_page_and_its_parts_come_from_the_server_alone(server: PageServer) -> None:
+def test_the_page_and_its_parts_come_from_the_server_alone(server: Served) -> None:
     page = server.get("/")
     assert page.status == 200
     assert page.body == server.get("/index.html").body
@@ -44,7 +44,7 @@ def test_the_page_and_its_parts_come_from_the_server_alone(server: PageServer) -
         assert f"/page/{part}" in text
 
 
-def test_the_page_may_run_no_script_but_its_own_and_talk_to_nobody_else(server: PageServer) -> None:
+def test_the_page_may_run_no_script_but_its_own_and_talk_to_nobody_else(server: Served) -> None:
     for path in ("/", "/page/page.js", "/page/icon.svg"):
         headers = server.get(path).headers
         policy = dict(part.split(" ", 1) for part in headers["content-security-policy"].split("; "))
@@ -56,12 +56,12 @@ def test_the_page_may_run_no_script_but_its_own_and_talk_to_nobody_else(server: 
 
 
 @pytest.mark.parametrize("path", ["/page/", "/page/index.html", "/page/../pages.py", "/page/nothing.js", "/nothing"])
-def test_nothing_else_is_there(server: PageServer, path: str) -> None:
+def test_nothing_else_is_there(server: Served, path: str) -> None:
     assert server.get(path).status == 404
 
 
 @pytest.mark.parametrize("what", ["servers", "work", "usage"])
-def test_data_are_not_kept_and_not_taken_for_a_page(server: PageServer, what: str) -> None:
+def test_data_are_not_kept_and_not_taken_for_a_page(server: Served, what: str) -> None:
     found = server.get(f"/page/{what}", {"user.name": "ann"})
     assert found.status == 200
     assert found.headers["content-type"] == "application/json"
@@ -71,7 +71,7 @@ def test_data_are_not_kept_and_not_taken_for_a_page(server: PageServer, what: st
 
 @pytest.mark.parametrize("what", ["servers", "work", "usage"])
 def test_data_need_a_user_as_webhdfs_does(what: str) -> None:
-    with serve_page(believes_names=False) as closed:
+    with serve_fresh(ServerSettings(url="", believes_names=False)) as closed:
         refused = closed.get(f"/page/{what}", {"user.name": "root"})
         assert refused.status == 401
         assert refused.headers["www-authenticate"] == "Bearer"
@@ -82,25 +82,25 @@ def test_data_need_a_user_as_webhdfs_does(what: str) -> None:
         assert closed.get(f"/page/{what}", headers={"authorization": f"Bearer {secret}"}).status == 200
 
 
-def test_a_page_of_another_site_gets_no_data(server: PageServer) -> None:
+def test_a_page_of_another_site_gets_no_data(server: Served) -> None:
     refused = server.get("/page/servers", {"user.name": "root"}, {"origin": "https://elsewhere.example"})
     assert refused.status == 403
     assert "another site" in refused.document["RemoteException"]["message"]
 
 
-def test_servers_and_their_leader_are_told(server: PageServer) -> None:
+def test_servers_and_their_leader_are_told(server: Served) -> None:
     def find_leaders() -> list[object]:
-        return [one for one in server.ask("servers")["servers"] if one["leads"] and one["done"] is not None]
+        return [one for one in server.ask_page("servers")["servers"] if one["leads"] and one["done"] is not None]
 
     wait_until(find_leaders, "no server leads")
-    found = server.ask("servers", "ann")
+    found = server.ask_page("servers", "ann")
     (one,) = found["servers"]
     assert (found["user"], found["isSuperuser"]) == ("ann", False)
     assert found["namespace"] == server.namespace.configuration.name
     assert (one["host"], one["port"], one["isSilent"]) == ("127.0.0.1", server.port, False)
     assert found["leader"]["holder"] == one["id"]
     assert one["since"] <= one["at"] <= found["now"]
-    assert server.ask("servers")["isSuperuser"]
+    assert server.ask_page("servers")["isSuperuser"]
 
 
 def test_a_server_on_all_addresses_is_shown_by_the_name_of_its_machine() -> None:
@@ -109,7 +109,7 @@ def test_a_server_on_all_addresses_is_shown_by_the_name_of_its_machine() -> None
     assert shown == {"0.0.0.0": machine, "::": machine, "10.0.0.1": "10.0.0.1", "localhost": "localhost"}
 
 
-def test_paths_of_open_files_are_for_their_owner_and_the_superuser(server: PageServer) -> None:
+def test_paths_of_open_files_are_for_their_owner_and_the_superuser(server: Served) -> None:
     ann = server.namespace.as_user("ann")
     server.namespace.mkdirs("/open", mode=0o777)
     server.namespace.set_permission("/open", 0o777)
@@ -118,23 +118,23 @@ def test_paths_of_open_files_are_for_their_owner_and_the_superuser(server: PageS
         file.sync()
         seen = {}
         for user in ("root", "ann", "bob"):
-            found = server.ask("work", user)
+            found = server.ask_page("work", user)
             assert found["pending"]["leases"] == 1
             (seen[user],) = found["openFiles"]
     assert seen["root"]["path"] == seen["ann"]["path"] == "/open/of ann"
     assert (seen["bob"]["path"], seen["bob"]["isHidden"], seen["bob"]["size"]) == (None, True, 3)
-    assert server.ask("work")["openFiles"] == []
+    assert server.ask_page("work")["openFiles"] == []
 
 
-def test_usage_is_what_the_caller_may_see_the_largest_first(server: PageServer) -> None:
+def test_usage_is_what_the_caller_may_see_the_largest_first(server: Served) -> None:
     for path, size in (("/u/a/1", 5), ("/u/b/2", 7), ("/u/c", 1)):
         server.namespace.write_file(path, b"." * size)
     server.namespace.set_permission("/u/b", 0o700)
-    found = server.ask("usage", path="/u")
+    found = server.ask_page("usage", path="/u")
     assert [(one["name"], one["size"]) for one in found["entries"]] == [("b", 7), ("a", 5), ("c", 1)]
     assert found["total"] == {"size": 13, "files": 3, "directories": 2, "unreadable": 0}
     assert found["isComplete"]
-    of_ann = server.ask("usage", "ann", path="/u")
+    of_ann = server.ask_page("usage", "ann", path="/u")
     assert [(one["name"], one["size"]) for one in of_ann["entries"]] == [("a", 5), ("c", 1), ("b", 0)]
     assert of_ann["total"]["unreadable"] == 1
     refused = server.get("/page/usage", {"user.name": "ann", "path": "/u/b"})
@@ -143,19 +143,19 @@ def test_usage_is_what_the_caller_may_see_the_largest_first(server: PageServer) 
     assert server.get("/page/usage", {"user.name": "ann", "path": "/nothing"}).status == 404
 
 
-def test_the_smallest_of_many_entries_are_one(server: PageServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_smallest_of_many_entries_are_one(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"{describe_usage.__module__}._MOST_ENTRIES", 2)
     for number in range(5):
         server.namespace.write_file(f"/few/{number}", b"." * number)
-    found = server.ask("usage", path="/few")
+    found = server.ask_page("usage", path="/few")
     assert [one["name"] for one in found["entries"]] == ["4", "3"]
     assert found["others"] == {"number": 3, "size": 3, "files": 3, "directories": 0, "unreadable": 0}
 
 
-def test_only_operations_of_webhdfs_count_as_operations(server: PageServer) -> None:
+def test_only_operations_of_webhdfs_count_as_operations(server: Served) -> None:
     before = metrics.count_requests()
     server.get("/")
-    server.ask("servers")
+    server.ask_page("servers")
     server.get("/health")
     assert metrics.count_requests() == before
     server.get("/webhdfs/v1/", {"op": "GETFILESTATUS", "user.name": "ann"})
