@@ -35,7 +35,7 @@ from holdfast.webhdfs.tokens import TokenStore
 _LOG = logging.getLogger("holdfast.webhdfs")
 
 _RENEW_S = 5.0
-"""How often a collection renews the leadership, which lasts longer."""
+"""How often a collection renews the leadership, which lasts longer, and tells that this process lives."""
 
 _CHECKPOINT = "%y%m%d%H%M%S"
 """How Hadoop names what was in the trash at a time."""
@@ -151,7 +151,9 @@ class Duties:
             if self._is_stopping or now_s - renewed_s < _RENEW_S:
                 return not self._is_stopping
             renewed_s = now_s
-            return self._election.try_to_lead()
+            leads = self._election.try_to_lead()
+            self._tell(leads)
+            return leads
 
         done = self._namespace.collect(after_step=may_go_on)
         self._count(done)

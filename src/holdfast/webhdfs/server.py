@@ -97,7 +97,8 @@ class Service:
     async def _live(self, receive: Any, send: Any) -> None:
         await receive()
         publishing = asyncio.create_task(self._publish_deliveries())
-        self._running.enter_context(repeat_in_thread(self._run_round, _DUTIES_S))
+        self._running.enter_context(repeat_in_thread(self._follow_files, _DUTIES_S))
+        self._running.enter_context(repeat_in_thread(self._duties.run_round, _DUTIES_S))  # it may take hours
         gc.freeze()  # what has been imported is not looked at again: a change takes an eighth less time
         gc.set_threshold(_COLLECT_EVERY)
         await send({"type": "lifespan.startup.complete"})
@@ -107,13 +108,13 @@ class Service:
         await asyncio.get_running_loop().run_in_executor(None, self._end)
         await send({"type": "lifespan.shutdown.complete"})
 
-    def _run_round(self) -> None:
+    def _follow_files(self) -> None:
+        """Read the users again if their file has changed, and go on in a new log if the old one was renamed."""
         try:
             self._identities.users = self._users_file.read()
         except InvalidRequestError as error:
             _LOG.warning("the users stay as they were: %s", error)
         self._log.follow()
-        self._duties.run_round()
 
     async def _publish_deliveries(self) -> None:
         loop, is_waiting = asyncio.get_running_loop(), False

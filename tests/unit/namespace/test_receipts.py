@@ -561,3 +561,20 @@ def test_receipts_outlast_late_arrivals() -> None:
 
 def test_keys_of_receipts_differ_however_their_parts_are_cut() -> None:
     assert len({receipt_key("a", "bc"), receipt_key("ab", "c"), receipt_key("abc"), receipt_key("abc", "")}) == 4
+
+
+def test_one_arrival_takes_an_answer_over(world: World) -> None:
+    """Else two answers of success told of one effect."""
+    answers = list[str]()
+    first, other = Server(world, "one"), Server(world, "other")
+    assert first.receive(CHANGES["set permission"]) == "new"
+    first.publish(through=1, lost=[1])
+
+    def let_other_be_first(call: str, argument: object) -> None:
+        if call == "get_many" and argument == [receipt_key("ann", "/x", "it")] and not answers:
+            answers.append(other.receive(CHANGES["set permission"]))
+            other.publish(through=1)  # it was delivered
+
+    second = Server(world, "two", HookedDatabase(world.database, let_other_be_first))
+    assert second.receive(CHANGES["set permission"]) == "new"
+    assert answers == ["repeated"]

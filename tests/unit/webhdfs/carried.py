@@ -11,6 +11,7 @@ Worked composition::
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -25,7 +26,7 @@ from holdfast.webhdfs.tokens import TokenStore
 from holdfast.webhdfs.users_file import UsersFile
 from tests.namespace_world import SUPERUSER, World
 
-__all__ = ["CarryingServer", "KnownConnection"]
+__all__ = ["CarryingServer", "KnownConnection", "OpenConnection"]
 
 
 @dataclass
@@ -45,6 +46,18 @@ class KnownConnection:
     def unacknowledged_bytes(self) -> int:
         """Return what the test has said."""
         return self.unacknowledged
+
+
+class OpenConnection(KnownConnection):
+    """A connection that takes every answer."""
+
+    hold_writes = staticmethod(contextlib.nullcontext)
+
+    async def wait_for_room(self) -> None:
+        pass
+
+    def close_after_refusal(self) -> bool:
+        return False
 
 
 @dataclass

@@ -144,7 +144,7 @@ _DAMAGED = {
     "trailer with a bad name": b"5\r\nhello\r\n0\r\na b: c\r\n\r\n",
     "trailers without end": b"5\r\nhello\r\n0\r\n" + b"a: b\r\n" * 500,
     "trailer of 300 KB": b"5\r\nhello\r\n0\r\na: " + b"b" * 300_000 + b"\r\n\r\n",
-    "extension without end": b"5;" + b"a" * 300_000 + b"\r\nhello\r\n0\r\n\r\n",
+    "extension of 1 MB": b"5;" + b"a" * 1_000_000 + b"\r\nhello\r\n0\r\n\r\n",
     "another request instead": b"5\r\nhello\r\nGET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
 }
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import threading
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
+from holdfast.errors import UnavailableError
 from holdfast.namespace.keys import answers_key, receipt_key
 from holdfast.namespace.receipts import KEPT_MS, LONGEST_REPEAT_MS, AnswerBook, Receipt
 from holdfast.transactions.base import Commit
@@ -15,8 +17,9 @@ from holdfast.webhdfs.calls import Answer
 from holdfast.webhdfs.changing import DONE, TRUE
 from holdfast.webhdfs.connection import Connection
 from holdfast.webhdfs.deliveries import Deliveries, SentAnswer
-from tests.namespace_world import World
-from tests.unit.webhdfs.carried import CarryingServer, KnownConnection
+from tests.namespace_world import HookedDatabase, World
+from tests.patience import PATIENCE_S
+from tests.unit.webhdfs.carried import CarryingServer, KnownConnection, OpenConnection
 
 _KEY = receipt_key("ann", "/x")
 
@@ -73,23 +76,11 @@ def test_what_is_known_once_stays() -> None:
     assert answer.observe(9.0) is True
 
 
-class _OpenConnection(KnownConnection):
-    """A connection that takes every answer."""
-
-    hold_writes = staticmethod(contextlib.nullcontext)
-
-    async def wait_for_room(self) -> None:
-        pass
-
-    def close_after_refusal(self) -> bool:
-        return False
-
-
 @pytest.mark.parametrize("answer", [DONE, TRUE, Answer(status=201)], ids=["nothing", "a document", "created"])
 def test_every_answer_counts_as_sent_from_its_last_byte_on(answer: Answer) -> None:
     world = World()
     exchange = CarryingServer(world).receive("PUT", "/d", "op=MKDIRS")
-    exchange.scope["state"]["connection"] = _OpenConnection()
+    exchange.scope["state"]["connection"] = OpenConnection()
     exchange.delivery = SentAnswer(1, _KEY, exchange.connection, 1)
     sent: list[tuple[str, float | None]] = []
 
@@ -202,3 +193,52 @@ def test_a_receipt_is_kept_for_late_arrivals_and_deleted_once_its_answer_was_del
     server.world.clock.at_s += 1
     server.publish()
     assert set(server.world.records(b"q")) == set(keys[1:])
+
+
+def test_a_lost_answer_is_lost_at_every_moment() -> None:
+    """A thread that asks meanwhile would take it for delivered."""
+    server, seen = _Server(), list[bool | None]()
+
+    class Answers(dict[int, Any]):
+        def __delitem__(self, number: int) -> None:
+            super().__delitem__(number)
+            seen.append(server.deliveries.was_delivered(number))
+
+    server.expect(KnownConnection(is_lost=True))
+    server.deliveries._answers = Answers(server.deliveries._answers)
+    server.publish()
+    assert seen == [False]
+
+
+def test_what_could_not_be_published_is_published_later() -> None:
+    server, tries = _Server(), list[str]()
+
+    def go_away(call: str, argument: object) -> None:
+        tries.append(call)
+        if len(tries) == 1:
+            raise UnavailableError("the database is away: repeat later")
+
+    server.deliveries._database = HookedDatabase(server.world.database, go_away)
+    number = server.expect(KnownConnection(is_lost=True)).number
+    with pytest.raises(UnavailableError):
+        server.deliveries.publish()
+    assert server.publish().was_delivered(number) is False
+
+
+def test_an_older_book_does_not_replace_a_newer_one() -> None:
+    """A server that stops publishes while its loop still does."""
+    server, threads = _Server(), list[threading.Thread]()
+    number = server.expect(connection := KnownConnection()).number
+
+    def publish_meanwhile(call: str, argument: object) -> None:
+        if call == "commit" and not threads:
+            connection.is_ended = True
+            threads.append(threading.Thread(target=server.deliveries.publish))
+            threads[0].start()
+            threads[0].join(0.1)  # it waits for this one
+
+    server.deliveries._database = HookedDatabase(server.world.database, publish_meanwhile)
+    server.deliveries.publish()
+    threads[0].join(PATIENCE_S)
+    book = AnswerBook.decode(server.world.database.get_many([answers_key("one")])[answers_key("one")].value)
+    assert book.was_delivered(number) is True

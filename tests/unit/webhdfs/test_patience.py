@@ -87,3 +87,14 @@ def test_the_page_says_at_once_that_the_database_is_away(absence: _Absence) -> N
     with pytest.raises(UnavailableError, match="away"):
         Pages(absence.server.carrier, ServerSettings(url="")).find(request)
     assert absence.waited_s == 0
+
+
+def test_what_is_tried_together_is_not_waited_for(absence: _Absence) -> None:
+    """Each is tried again alone, and waits then: else each would wait for the others' time, too."""
+    secret, _ = TokenStore(absence.world.database, absence.world.environment).issue("ann", 3600.0)
+    asked = [absence.server.receive("PUT", f"/{number}", "op=MKDIRS") for number in range(3)]
+    for one in asked:
+        one.headers = {**one.headers, b"authorization": f"Bearer {secret}".encode()}
+    absence.calls = 10**9
+    assert absence.server.carrier.change_together(asked) == [None] * 3
+    assert absence.waited_s == 0

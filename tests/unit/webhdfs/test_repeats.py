@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import pytest
 
@@ -350,3 +351,116 @@ def test_an_append_that_cannot_be_tried_again_stays_unknown(world: World) -> Non
     with pytest.raises(OutcomeUnknownError):
         world.client(database=_Dying(world)).append("/d/f")
     assert world.records(b"l") != {}
+
+
+def test_what_was_unknown_stays_so_while_the_database_is_away() -> None:
+    """Else the repeat would delete what somebody else has written since."""
+    world = World(clock=SimulatedClock())  # type: ignore[arg-type]  # time passes where somebody waits
+    world.client().write_file("/f", b"content")
+    is_away: list[bool] = []
+
+    def go_away(call: str, argument: object) -> None:
+        if is_away:
+            raise UnavailableError("the database is away: repeat later")
+        if call == "commit":
+            assert isinstance(argument, Commit)
+            is_away.append(True)
+            world.database.commit(argument)
+            raise OutcomeUnknownError("the connection was lost: read before you repeat")
+
+    server, other = CarryingServer(world, HookedDatabase(world.database, go_away)), CarryingServer(world)
+    request = server.receive("DELETE", "/f", "op=DELETE")
+    with pytest.raises(UnavailableError):
+        server.answer(request)
+    request.connection.is_lost = True
+    is_away.clear()
+    server.carrier.deliveries._database = world.database  # what is published is no change
+    server.carrier.deliveries.publish()
+    world.client().write_file("/f", b"of somebody else")
+    with pytest.raises(RepeatUnclearError):
+        other.answer(other.receive("DELETE", "/f", "op=DELETE"))
+    assert world.client().open("/f").read() == b"of somebody else"
+
+
+def test_a_change_tried_with_one_that_is_refused_owes_its_answer_if_its_outcome_is_unknown(world: World) -> None:
+    database = _Failing(world)
+    server, other = CarryingServer(world, database), CarryingServer(world)
+    server.carrier.namespace.status("/d/f")
+    refused = server.receive("DELETE", "/d/g", "op=DELETE&recursive=perhaps")
+    database.exchange = request = server.receive("DELETE", "/d/f", "op=DELETE")
+    assert server.carrier.change_together([refused, request]) == [None, None]
+    with pytest.raises(RequestAbandonedError):
+        server.carrier.carry_out(request)
+    server.carrier.deliveries.publish()
+    _write("/d/f")(world.client())
+    with pytest.raises(RepeatUnclearError):
+        other.answer(other.receive("DELETE", "/d/f", "op=DELETE"))
+
+
+def test_a_change_that_is_tried_together_waits_for_the_database() -> None:
+    world = World(clock=SimulatedClock())  # type: ignore[arg-type]  # time passes where somebody waits
+    world.client().write_file("/f", b"")
+    calls: list[str] = []
+
+    def go_away(call: str, argument: object) -> None:
+        calls.append(call)
+        if call in ("commit", "commit_group") and calls.count("commit") < 2:
+            raise UnavailableError("the database is away: repeat later")
+
+    server = CarryingServer(world, HookedDatabase(world.database, go_away))
+    server.carrier.namespace.status("/f")
+    assert server.answer(server.receive("DELETE", "/f", "op=DELETE")) == TRUE
+    assert "commit_group" in calls
+    assert not world.client().exists("/f")
+
+
+def _replace_by_directory(namespace: Namespace) -> None:
+    namespace.delete("/d/new")
+    namespace.mkdirs("/d/new")
+
+
+@pytest.mark.parametrize(
+    "undo",
+    [lambda namespace: namespace.delete("/d", recursive=True), _replace_by_directory],
+    ids=["no parent", "a directory"],
+)
+def test_an_upload_that_comes_again_is_recognized_whatever_is_in_its_way(
+    world: World, undo: Callable[[Namespace], object]
+) -> None:
+    first, second = CarryingServer(world), CarryingServer(world)
+    query = "op=CREATE&overwrite=true&createparent=false&leg=1"
+    upload = first.receive("PUT", "/d/new", query)
+    first.upload(upload, b"new")
+    upload.connection.is_lost = True
+    first.carrier.deliveries.publish()
+    undo(world.client())
+    assert second.carrier.open_upload(second.receive("PUT", "/d/new", query)) is None
+
+
+def test_an_upload_that_comes_again_is_recognized_when_the_database_is_back() -> None:
+    world = World(clock=SimulatedClock())  # type: ignore[arg-type]  # time passes where somebody waits
+    first, tries = CarryingServer(world), list[object]()
+    upload = first.receive("PUT", "/new", "op=CREATE&leg=1")
+    first.upload(upload, b"new")
+    upload.connection.is_lost = True
+    first.carrier.deliveries.publish()
+
+    def go_away(call: str, argument: object) -> None:
+        if call == "get_many" and any(key[:1] == b"q" for key in cast("Sequence[bytes]", argument)):
+            tries.append(argument)
+            if len(tries) == 1:
+                raise UnavailableError("the database is away: repeat later")
+
+    second = CarryingServer(world, HookedDatabase(world.database, go_away))
+    assert second.carrier.open_upload(second.receive("PUT", "/new", "op=CREATE&leg=1")) is None
+    assert len(tries) > 1
+
+
+def test_a_source_that_is_back_is_unclear_even_if_it_cannot_be_renamed(world: World) -> None:
+    first, second = CarryingServer(world), CarryingServer(world)
+    query = "op=RENAME&destination=/d/e/new&renameoptions=NONE"
+    first.answer_and_lose(first.receive("PUT", "/d/f", query))
+    _write("/d/f")(world.client())
+    world.client().delete("/d/e", recursive=True)
+    with pytest.raises(RepeatUnclearError):
+        second.answer(second.receive("PUT", "/d/f", query))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import UnavailableError
+from holdfast.errors import InvalidRequestError, UnavailableError
 from holdfast.webhdfs import server as server_module
 from holdfast.webhdfs.settings import Limits, ServerSettings
 from tests.patience import PATIENCE_S
@@ -65,3 +65,14 @@ def test_ctrl_c_again_ends_a_server_at_once(tmp_path: Path) -> None:
             server.process.wait(0.1)
         server.process.send_signal(signal.SIGINT)
         assert server.process.wait(PATIENCE_S) == 130
+
+
+def test_a_process_that_cannot_start_leaves_no_namespace_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It tries again every two seconds."""
+    users = tmp_path / "users.ini"
+    users.write_text("[groups\n", encoding="utf-8")
+    opened: list[str] = []
+    monkeypatch.setattr(server_module, "open_namespace", lambda url, **_: opened.append(url))
+    with pytest.raises(InvalidRequestError):
+        server_module.Service(ServerSettings(url="memory://any", users_file=users))
+    assert opened == []

@@ -391,3 +391,16 @@ def test_a_revocation_that_was_cut_short_can_be_repeated() -> None:
     assert len(world.records()) == 1
     store.revoke(parent.id)
     assert world.records() == {}
+
+
+def test_a_token_that_is_used_while_it_is_cancelled_is_not_remembered() -> None:
+    world = _World()
+    secret, _ = world.delegation()
+
+    def use(call: str, argument: object) -> None:
+        if call == "commit":
+            assert store.find(secret) is not None
+
+    store = TokenStore(HookedDatabase(world.database, use), world.environment)
+    store.cancel(secret, "ann")
+    assert store.find(secret) is None

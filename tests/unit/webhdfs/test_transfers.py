@@ -16,11 +16,16 @@ from prometheus_client import REGISTRY
 from holdfast.errors import CorruptDataError
 from holdfast.namespace.file_reader import FileReader
 from holdfast.namespace.file_writer import FileWriter
+from holdfast.namespace.operation import RequestAbandonedError
 from holdfast.webhdfs import application
+from holdfast.webhdfs.access_log import AccessLog
 from holdfast.webhdfs.settings import Limits, ServerSettings
+from holdfast.webhdfs.sites import SiteGate
 from holdfast.webhdfs.tokens import TokenStore
 from holdfast.webhdfs.transfers import FEW_BYTES, SENT_BYTES, UploadCutError, read_piece, receive_upload
+from tests.namespace_world import World
 from tests.patience import PATIENCE_S, wait_until
+from tests.unit.webhdfs.carried import CarryingServer, OpenConnection
 from tests.unit.webhdfs.served import Served, serve_fresh
 from tests.webhdfs_server import relative
 
@@ -280,3 +285,56 @@ def test_a_checksum_takes_two_requests(served: Served) -> None:
     named = served.ask("GET", "/sum/f", "op=GETFILECHECKSUM&user.name=root&noredirect=true").document
     assert served.send("GET", relative(named["Location"]), None, {}).document == found
     assert found["FileChecksum"]["length"] == 28
+
+
+# --- what counts ------------------------------------------------------------------------------------------------------
+def _application(server: CarryingServer, limits: Limits | None = None) -> application.Application:
+    return application.Application(
+        server.carrier, limits or Limits(), AccessLog(""), lambda exchange: None, SiteGate.of(ServerSettings(url=""))
+    )
+
+
+def test_a_download_that_was_cut_counts_no_more() -> None:
+    """Else all others were sent in small pieces from some day on."""
+    world = World()
+    world.client().write_file("/f", b"." * 2 * SENT_BYTES)
+    server = CarryingServer(world)
+    request = server.receive("GET", "/f", "op=OPEN&leg=1")
+    request.scope["state"]["connection"] = OpenConnection(is_lost=True)
+
+    async def send(event: object) -> None:
+        pass
+
+    async def download() -> None:
+        request.send = send
+        ours = _application(server)
+        with pytest.raises(RequestAbandonedError):
+            await ours._send_file(request)
+        assert ours._unsent_bytes == 0
+        ours.close()
+
+    asyncio.run(download())
+
+
+def test_an_upload_that_went_while_it_waited_counts_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else there was no limit of requests anymore."""
+    monkeypatch.setattr(application, "_LOOK_S", 0.01)
+    server = CarryingServer(World())
+    request = server.receive("PUT", "/f", "op=CREATE&leg=1")
+    request.connection.is_lost = True
+
+    async def wait() -> None:
+        ours = _application(server, Limits(uploads=1))
+        await ours._uploads.acquire()
+        with pytest.raises(UploadCutError):
+            await ours._wait_for_turn(request)
+        assert ours._waiting_uploads == 0
+        ours.close()
+
+    asyncio.run(wait())
+
+
+@pytest.mark.parametrize("path", ["/", "/nothing"])
+def test_what_has_no_checksum_is_told_at_once(served: Served, path: str) -> None:
+    """As in HDFS: the first request is refused."""
+    assert served.ask("GET", path, "op=GETFILECHECKSUM&user.name=root").status == 404

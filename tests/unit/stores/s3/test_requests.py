@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import botocore.auth
 import botocore.exceptions as boto
+import botocore.loaders
 import botocore.session
 import pytest
 from botocore.auth import S3SigV4Auth
@@ -37,8 +38,13 @@ PARTS = [Part(1, "e1", 5)]
 NOW = datetime.datetime(2026, 11, 22, 12, 0, 0, tzinfo=datetime.timezone.utc)
 
 
+_loader = botocore.loaders.create_loader()  # it reads a megabyte of JSON, once
+
+
 def make_client(url: str, *, verify: str | None = None, **config: Any) -> Any:
-    return botocore.session.Session().create_client(
+    session = botocore.session.Session()
+    session.register_component("data_loader", _loader)
+    return session.create_client(
         "s3",
         endpoint_url=url,
         region_name="eu-north-1",
