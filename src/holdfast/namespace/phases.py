@@ -21,7 +21,13 @@ from itertools import chain as chained
 from itertools import islice
 from typing import Any, TypeVar, overload
 
-from holdfast.errors import DeadlockError, HoldfastError, OutcomeUnknownError, TransactionConflictError
+from holdfast.errors import (
+    DeadlockError,
+    HoldfastError,
+    OutcomeUnknownError,
+    TransactionConflictError,
+    UnavailableError,
+)
 from holdfast.namespace.directory_times import DirectoryTimes
 from holdfast.namespace.errors import DirectoryFrozenError, NamesQuotaExceededError, SpaceQuotaExceededError
 from holdfast.namespace.keys import ROOT_ID, id_in_key, new_inode_id
@@ -72,6 +78,8 @@ _MOST_WAITS = 80
 """How often an operation waits for a directory that is being counted: for ten seconds, on average."""
 
 _PIECE = 1000
+
+_KNOWING_TRIES, _KNOWING_STEP_S = 40, 0.25
 """How many operations of a batch share a snapshot."""
 
 _MOST_RECLAIMS = 3
@@ -158,14 +166,21 @@ class OperationRunner:
         )
 
     def run_again(self, operation: Operation[R], caller: Caller) -> R:
-        """Run an operation that recognizes its own effect; again if its outcome is unknown. For errors, see `run`."""
+        """Run an operation that recognizes its own effect; again if its outcome is unknown, and while the database is
+        away. For errors, see `run`.
+        """
         try:
             return self.run(operation, caller)
-        except OutcomeUnknownError as unknown:
+        except OutcomeUnknownError as error:
+            unknown = error
+        for _ in range(_KNOWING_TRIES):
             try:
                 return self.run(operation, caller)
+            except (OutcomeUnknownError, UnavailableError):
+                self.environment.clock.sleep(_KNOWING_STEP_S)
             except HoldfastError:
-                raise unknown from None  # that this try had no effect says nothing about the first one
+                break
+        raise unknown  # that the other tries had no effect says nothing about the first one
 
     def require_new(self, caller: Caller) -> None:
         """Do nothing; see `receipts.RequestRunner`."""

@@ -35,6 +35,7 @@ from holdfast.errors import MALFORMED, HoldfastError, UnavailableError
 from holdfast.namespace.errors import PathNotFoundError, RepeatUnclearError, XattrError
 from holdfast.namespace.keys import ANSWERS, answers_key, kind_range
 from holdfast.namespace.operation import Changes, Operation, OperationBatch, OperationContext, RequestAbandonedError
+from holdfast.namespace.operations.attributes import SetXattr
 from holdfast.namespace.operations.base import ReadInode
 from holdfast.namespace.operations.names import Delete, Rename
 from holdfast.namespace.paths import ROOT, NsPath
@@ -60,7 +61,15 @@ _PAGE = 1000
 
 
 class RequestRepeatedError(Exception):
-    """The request took effect when it came first: answer as then. Not a `HoldfastError`: nothing went wrong."""
+    """The request took effect when it came first: answer as then. Not a `HoldfastError`: nothing went wrong.
+
+    Args:
+        content: see `Receipt`.
+    """
+
+    def __init__(self, content: str) -> None:
+        super().__init__()
+        self.content = content
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,22 +80,24 @@ class Receipt:
         server: the token of the process that answered last.
         number: of that answer, among those of the process.
         at_ms: when that was, milliseconds since the epoch.
+        content: what stands for the bytes that came with the request; empty for none. It has no space.
     """
 
     server: str
     number: int
     at_ms: int
+    content: str = ""
 
     def encode(self) -> bytes:
         """Return the value of the record."""
-        return f"2 {self.at_ms} {self.number} {self.server}".encode()
+        return f"2 {self.at_ms} {self.number} {self.server} {self.content}".encode()
 
     @staticmethod
     def decode(value: bytes) -> Receipt | None:
         """Decode the receipt in a record; None if it is damaged, or of another release: it counts as none."""
         try:
-            version, at_ms, number, server = value.decode().split(" ")
-            return Receipt(server, int(number), int(at_ms)) if version == "2" else None
+            version, at_ms, number, server, content = value.decode().split(" ")
+            return Receipt(server, int(number), int(at_ms), content) if version == "2" else None
         except MALFORMED:
             return None
 
@@ -156,6 +167,7 @@ class ClientRequest:
         is_wanted: returns whether the client still waits for the answer.
         was_delivered: returns whether another answer of this process was delivered (True) or lost (False); None if that
             is not known yet.
+        content: returns what stands for the bytes that have come with the request, for its receipt.
     """
 
     key: bytes
@@ -164,6 +176,7 @@ class ClientRequest:
     has_id: bool = False
     is_wanted: Callable[[], bool] = lambda: True
     was_delivered: Callable[[int], bool | None] = lambda number: None
+    content: Callable[[], str] = str
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +222,7 @@ class _Once:
             return Changes(_Earlier(earlier, self._would_change(view, context)))
         changes = self.operation.execute(view, context)
         if not changes.is_empty:
-            made = Receipt(self.request.server, self.request.number, context.now_ms)
+            made = Receipt(self.request.server, self.request.number, context.now_ms, self.request.content())
             changes.values[self.request.key] = made.encode()  # the view has the record, or that there is none
         return changes
 
@@ -227,8 +240,9 @@ class _Once:
         except PathNotFoundError:  # it is not there, or what was added to it
             return is_back
         except XattrError:  # it was removed, or has the value
-            wanted = getattr(self.operation, "value", None)
-            return wanted is not None and (target is None or wanted not in target.xattrs.values())
+            assert isinstance(self.operation, SetXattr), "no other operation says so"
+            wanted = self.operation.value
+            return wanted is not None and (target is None or target.xattrs.get(self.operation.stored_name) != wanted)
         except HoldfastError:
             return True
         return is_back or changes.differs_from(view)
@@ -279,7 +293,7 @@ class RequestRunner(OperationRunner):
             earlier = found.receipt
             if (earlier.server, earlier.number) == (self.request.server, self.request.number):
                 self._refuse_if_unclear(found, operation)
-                raise RequestRepeatedError  # an earlier try, whose outcome was unknown
+                raise RequestRepeatedError(earlier.content)  # an earlier try, whose outcome was unknown
             was_delivered = self._find_delivery(earlier)
             if was_delivered:
                 delivered = earlier
@@ -287,7 +301,7 @@ class RequestRunner(OperationRunner):
                 clock.sleep(ANSWER_STEP_S)
             elif self._take_over(earlier):
                 self._refuse_if_unclear(found, operation)
-                raise RequestRepeatedError
+                raise RequestRepeatedError(earlier.content)
 
     def once(self, operation: Operation[Any]) -> Operation[Any]:
         """Return the operation of the request with its receipt, for `OperationRunner.try_together`."""

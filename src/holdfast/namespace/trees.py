@@ -58,7 +58,7 @@ class _MarkTreeFrozen(SinglePathOperation):
 
     def execute(self, view: View, context: OperationContext) -> Changes[tuple[bytes, Inode]]:
         (chain,) = view.chains
-        inode = get_unfrozen_target(chain, context)
+        inode = get_unfrozen_target(chain, context, own_mark=self.token)
         frozen = replace(inode, moving=self.token, moving_until_ms=self.until_ms)
         return Changes((chain.target_key, inode), puts={chain.target_key: frozen})
 
@@ -201,7 +201,7 @@ class TreeUsageCounter:
         """
         token = self.operations.environment.ids.token()
         until_ms = self.operations.now_ms() + FREEZE_MS
-        key, root = self.operations.run(_MarkTreeFrozen(path=path, token=token, until_ms=until_ms), caller)
+        key, root = self.operations.run_again(_MarkTreeFrozen(path=path, token=token, until_ms=until_ms), caller)
         try:
             names, space = self._count_tree(root, path, until_ms)
             yield TreeUsage(names, space, token)

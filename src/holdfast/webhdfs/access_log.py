@@ -8,6 +8,7 @@ import os
 import sys
 from typing import Any
 
+from holdfast.errors import InvalidRequestError
 from holdfast.webhdfs.exchange import Exchange
 from holdfast.webhdfs.settings import open_access_log
 
@@ -54,7 +55,7 @@ class AccessLog:
 
     def follow(self) -> None:
         """Go on in a new file if the file was renamed or removed, as logrotate does."""
-        with contextlib.suppress(OSError):  # until then, lines are written to the old file
+        with contextlib.suppress(OSError, InvalidRequestError):  # until then, lines are written to the old file
             if self._is_own and not self._is_in_place():
                 opened = open_access_log(self._place)
                 os.dup2(opened, self._descriptor, inheritable=False)

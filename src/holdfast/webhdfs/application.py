@@ -10,10 +10,12 @@ import asyncio
 import contextlib
 import functools
 import logging
+import zlib
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from holdfast.errors import HoldfastError
+from holdfast.namespace.errors import RepeatUnclearError
 from holdfast.namespace.operation import RequestAbandonedError
 from holdfast.runtime import LoopThreads
 from holdfast.webhdfs import metrics
@@ -24,6 +26,7 @@ from holdfast.webhdfs.carrying import Carrier
 from holdfast.webhdfs.connection import ClientTooSlowError
 from holdfast.webhdfs.exchange import Exchange, Receive, Send
 from holdfast.webhdfs.failures import (
+    IO_ERROR,
     STANDBY,
     UNSUPPORTED,
     RequestRefusedError,
@@ -47,6 +50,7 @@ from holdfast.webhdfs.transfers import (
 
 R = TypeVar("R")
 _LOG = logging.getLogger("holdfast.webhdfs")
+_TOO_LONG = "the request has taken too long, and was given up: ask for less at once, such as a part of a tree"
 _CREATED = Answer(status=201)
 _APPENDED = Answer()
 
@@ -99,11 +103,13 @@ class Application:
         self._in_flight += 1
         try:
             await self._answer(exchange)
-        except (RequestAbandonedError, UploadCutError, ClientTooSlowError, asyncio.CancelledError) as error:
+        except (UploadCutError, ClientTooSlowError, asyncio.CancelledError) as error:
             # Cancelled: the server stops, and has waited long enough.
             if isinstance(error, UploadCutError):
                 metrics.CUT_UPLOADS.inc()
             exchange.connection.abort()
+        except RequestAbandonedError:
+            await self._answer_failure(exchange, RequestRefusedError(_TOO_LONG, IO_ERROR))
         except (HoldfastError, RequestRefusedError) as error:
             await self._answer_failure(exchange, error)
         except Exception as error:  # noqa: BLE001  # it is logged; the server goes on
@@ -198,7 +204,10 @@ class Application:
                 event = await asyncio.wait_for(exchange.receive(), self._limits.body_s)
             except asyncio.TimeoutError:
                 raise ClientTooSlowError from None
-            exchange.received_bytes += len(event.get("body", b""))
+            body = event.get("body", b"")
+            exchange.received_bytes += len(body)
+            if exchange.operation == "APPEND":
+                exchange.checksum = zlib.crc32(body, exchange.checksum)
             return event
 
         await self._wait_for_turn(exchange)
@@ -207,6 +216,7 @@ class Application:
             writer = await self._run(functools.partial(self._carrier.open_upload, exchange))
             if writer is None:
                 await discard_upload(receive)
+                self._carrier.require_same_content(exchange)
             else:
                 finish = functools.partial(self._carrier.finish_upload, exchange, writer)
                 await receive_upload(writer, receive, self._run, finish)
@@ -250,6 +260,8 @@ class Application:
                 _LOG.warning("a download ends early, path=%r: %s", exchange.path, error)
             exchange.connection.abort()
             return
+        if not isinstance(error, RepeatUnclearError):  # its answer is the one to deliver
+            exchange.note_unknown_outcome()
         if not isinstance(error, (HoldfastError, RequestRefusedError)):
             document = make_failure("java.lang.RuntimeException", "the server has failed: see its log")
             await exchange.answer(Answer(status=500, document=document))

@@ -38,7 +38,10 @@ from holdfast.webhdfs.transfers import LEG, check_download, check_upload, open_d
 R = TypeVar("R")
 
 _PATIENCE_S = 20.0
-"""How long a request waits for a database that is away. A restart takes a few seconds."""
+"""How long a request waits for a database that is away, since it came. A restart takes a few seconds."""
+
+_UPLOADS = frozenset(("CREATE", "APPEND"))
+"""These have come long ago when their last byte has: they wait so long at each step."""
 
 _STEP_S = 0.25
 
@@ -200,21 +203,37 @@ class Carrier:
         namespace = self._at_most_once(exchange, call, key, lambda: not exchange.is_gone, has_id=True)
         try:
             return self._be_patient(lambda: open_upload(replace(call, namespace=namespace)), exchange)
+        except RequestRepeatedError as repeated:
+            exchange.stored = repeated.content
         except BaseException as error:
             # Perhaps what is in the way is the file that this very request has made.
-            is_repeat = isinstance(error, HoldfastError) and self._is_repeat(exchange, namespace)
-            if is_repeat or isinstance(error, RequestRepeatedError):
-                metrics.REPEATS.labels(exchange.operation).inc()
-                return None
-            exchange.note_no_effect()
-            raise
+            exchange.stored = self._find_stored(exchange, namespace) if isinstance(error, HoldfastError) else None
+            if exchange.stored is None:
+                exchange.note_no_effect()
+                raise
+        metrics.REPEATS.labels(exchange.operation).inc()
+        return None
 
-    def _is_repeat(self, exchange: Exchange, namespace: Namespace) -> bool:
+    def _find_stored(self, exchange: Exchange, namespace: Namespace) -> str | None:
         try:
             self._be_patient(lambda: namespace.changes.require_new(namespace.caller), exchange)
-        except RequestRepeatedError:
-            return True
-        return False
+        except RequestRepeatedError as repeated:
+            return repeated.content
+        return None
+
+    def require_same_content(self, exchange: Exchange) -> None:
+        """Check that the repeat of an upload has brought the same bytes: fsspec appends all pieces of a file at one
+        address, so it may be the next piece, if the server that has taken the first one could not say that its answer
+        had arrived.
+
+        Raises:
+            RepeatUnclearError: it has brought others, which are not stored.
+        """
+        if exchange.operation == "APPEND" and exchange.stored != exchange.content():
+            raise RepeatUnclearError(
+                "other bytes were appended by a request to this address, and these are not: write the file again",
+                path=exchange.path,
+            )
 
     def finish_upload(self, exchange: Exchange, writer: FileWriter, data: bytes) -> None:
         """Write the last bytes of an upload, and publish the file, unless the same request has done that before.
@@ -227,9 +246,11 @@ class Carrier:
             writer.write(data)
         try:
             self._be_patient(writer.close, exchange)
-        except RequestRepeatedError:
+        except RequestRepeatedError as repeated:
             metrics.REPEATS.labels(exchange.operation).inc()
             writer.discard()  # it has a lease, and bytes that are stored already
+            exchange.stored = repeated.content
+            self.require_same_content(exchange)
         except BaseException:
             exchange.note_no_effect()
             raise
@@ -260,6 +281,7 @@ class Carrier:
             has_id=has_id,
             is_wanted=is_wanted,
             was_delivered=self.deliveries.was_delivered,
+            content=exchange.content if has_id else str,
         )
         return call.namespace.for_request(request)
 
@@ -273,7 +295,8 @@ class Carrier:
         A change may be repeated although its outcome is unknown: its receipt tells whether it took effect.
         """
         clock = self.namespace.environment.clock
-        begun_s = clock.elapsed_s()
+        now_s = clock.elapsed_s()
+        begun_s = max(now_s if one.operation in _UPLOADS else one.begun_s for one in exchanges)
         while True:
             try:
                 return work()

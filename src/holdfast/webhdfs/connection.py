@@ -125,6 +125,9 @@ class Connection(UpgradeIgnoringProtocol):
         encryption = transport.get_extra_info("ssl_object")
         self._certificate = None if encryption is None else encryption.getpeercert()
         self.app.connections = len(self.connections)
+        if self.client is None:  # it was reset before it was accepted: who sent its requests is not known anymore
+            self.abort()
+            return
         # Many clients read an answer only after their request: answered now, they would see a reset instead.
         self._is_refused = len(self.connections) > limits.connections
         if len(self.connections) > 2 * limits.connections:

@@ -27,6 +27,8 @@ class Exchange:
         real_user: who acts for the user; empty for the user.
         delivery: of the answer to a change.
         is_outcome_unknown: whether a change may have taken effect although its call failed.
+        checksum: of the bytes that were appended so far.
+        stored: what an earlier arrival of this request has appended; None if there was none: see `content`.
         status: of the answer; 0 for none.
         received_bytes, sent_bytes: of the content of files.
     """
@@ -43,6 +45,8 @@ class Exchange:
     real_user: str = ""
     delivery: SentAnswer | None = None
     is_outcome_unknown: bool = False
+    checksum: int = 0
+    stored: str | None = None
     status: int = 0
     received_bytes: int = 0
     sent_bytes: int = 0
@@ -87,6 +91,10 @@ class Exchange:
         """Whether nobody receives the answer anymore."""
         return self.connection.is_lost or self.connection.is_ended
 
+    def content(self) -> str:
+        """Return what stands for the bytes that have come: with others, it is another request, whatever its address."""
+        return f"{self.received_bytes:x}-{self.checksum:x}"
+
     def age_s(self) -> float:
         """Return how long ago the request came."""
         return self.clock.elapsed_s() - self.begun_s
@@ -112,6 +120,11 @@ class Exchange:
         """
         if self.delivery is not None and not self.is_outcome_unknown:
             self.delivery.is_without_effect = True
+
+    def note_unknown_outcome(self) -> None:
+        """Note that the client gets an error. If the change may have taken effect, its answer counts as lost."""
+        if self.delivery is not None and self.is_outcome_unknown:
+            self.delivery.was_delivered = False
 
     async def begin(self, status: int, headers: Mapping[str, str]) -> None:
         """Send status and headers.

@@ -17,7 +17,7 @@ import signal
 import socket
 import ssl
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -196,16 +196,29 @@ class _Processes(Multiprocess):
 
 def _start(settings: ServerSettings, parent: int) -> Service:
     """Return the application of a process. One of several waits until it can start: the others go on."""
-    while True:
-        try:
-            return Service(settings, parent)
-        except HoldfastError as error:
-            if not parent:
-                raise
-            _LOG.error("a process cannot start, and tries again: %s", error)
-        SystemClock().sleep(_START_AGAIN_S)
-        if os.getppid() != parent:
-            raise SystemExit("the server has ended")
+    if not parent:
+        return Service(settings, parent)
+    with _ended_by_signals():
+        while True:
+            try:
+                return Service(settings, parent)
+            except HoldfastError as error:
+                _LOG.error("a process cannot start, and tries again: %s", error)
+            SystemClock().sleep(_START_AGAIN_S)
+            if os.getppid() != parent:
+                raise SystemExit("the server has ended")
+
+
+@contextlib.contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Let signals end the process at once: uvicorn's handlers tell a loop that does not run yet."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    handlers = [signal.signal(number, signal.SIG_DFL) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, handlers, strict=True):
+            signal.signal(number, handler)
 
 
 def make_config(settings: ServerSettings) -> uvicorn.Config:
@@ -244,8 +257,8 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=2048)
-    except OSError as error:
-        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+    except (OSError, UnicodeError) as error:
+        if isinstance(error, (socket.gaierror, UnicodeError)) or error.errno == errno.EADDRNOTAVAIL:
             raise InvalidRequestError("this machine has no such address: change the host", host=host) from error
         if isinstance(error, PermissionError):
             raise InvalidRequestError(

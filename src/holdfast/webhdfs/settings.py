@@ -119,17 +119,19 @@ def check_settings(settings: ServerSettings) -> None:
     if settings.certificate is not None:
         _check_certificates(settings)
     if settings.access_log not in ("", "-"):
-        try:
-            os.close(open_access_log(settings.access_log))
-        except OSError as error:
-            raise InvalidRequestError(
-                "the access log cannot be written: choose another place", path=settings.access_log
-            ) from error
+        os.close(open_access_log(settings.access_log))
 
 
 def open_access_log(path: str) -> int:
-    """Open a log to append to it, and return its descriptor; only its owner and group may read a new one."""
-    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)
+    """Open a log to append to it, and return its descriptor; only its owner and group may read a new one.
+
+    Raises:
+        InvalidRequestError: it cannot be written.
+    """
+    try:
+        return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)
+    except OSError as error:
+        raise InvalidRequestError("the access log cannot be written: choose another place", path=path) from error
 
 
 def _check_certificates(settings: ServerSettings) -> None:

@@ -12,16 +12,21 @@ Worked composition::
 from __future__ import annotations
 
 import contextlib
+import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from holdfast.transactions.base import Backend
+from holdfast.webhdfs.access_log import AccessLog
+from holdfast.webhdfs.application import Application
 from holdfast.webhdfs.calls import PREFIX, Answer
 from holdfast.webhdfs.carrying import Carrier
 from holdfast.webhdfs.exchange import Exchange
 from holdfast.webhdfs.identities import Identities
 from holdfast.webhdfs.operations import find_operation
-from holdfast.webhdfs.settings import ServerSettings
+from holdfast.webhdfs.settings import Limits, ServerSettings
+from holdfast.webhdfs.sites import SiteGate
 from holdfast.webhdfs.tokens import TokenStore
 from holdfast.webhdfs.users_file import UsersFile
 from tests.namespace_world import SUPERUSER, World
@@ -111,5 +116,18 @@ class CarryingServer:
     def upload(self, exchange: Exchange, data: bytes) -> None:
         """Carry out the second request of an upload."""
         writer = self.carrier.open_upload(exchange)
-        if writer is not None:  # else it is stored already
+        exchange.received_bytes, exchange.checksum = len(data), zlib.crc32(data)
+        if writer is None:
+            self.carrier.require_same_content(exchange)
+        else:
             self.carrier.finish_upload(exchange, writer, data)
+
+    @contextlib.contextmanager
+    def application(self, limits: Limits | None = None) -> Iterator[Application]:
+        """Return what sends the answers of this process; end its threads at the end."""
+        gate = SiteGate.of(ServerSettings(url=""))
+        found = Application(self.carrier, limits or Limits(), AccessLog(""), lambda exchange: None, gate)
+        try:
+            yield found
+        finally:
+            found.close()

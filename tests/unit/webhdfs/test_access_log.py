@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.errors import InvalidRequestError
 from holdfast.webhdfs.access_log import AccessLog
 from holdfast.webhdfs.duties import Duties
 from holdfast.webhdfs.settings import ServerSettings
@@ -118,3 +119,9 @@ def test_a_log_goes_on_in_a_new_file_while_the_server_collects(tmp_path: Path, m
         place.rename(tmp_path / "log.1")
         wait_until(place.exists, "no new file")
         may_end.set()
+
+
+def test_a_log_that_cannot_be_written_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    """So a process that is started again waits until it can be."""
+    with pytest.raises(InvalidRequestError, match="the access log cannot be written"):
+        AccessLog(str(tmp_path / "nothing" / "log"))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Mapping
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -17,6 +19,7 @@ from holdfast.webhdfs.calls import Answer
 from holdfast.webhdfs.changing import DONE, TRUE
 from holdfast.webhdfs.connection import Connection
 from holdfast.webhdfs.deliveries import Deliveries, SentAnswer
+from holdfast.webhdfs.settings import Limits
 from tests.namespace_world import HookedDatabase, World
 from tests.patience import PATIENCE_S
 from tests.unit.webhdfs.carried import CarryingServer, KnownConnection, OpenConnection
@@ -242,3 +245,28 @@ def test_an_older_book_does_not_replace_a_newer_one() -> None:
     threads[0].join(PATIENCE_S)
     book = AnswerBook.decode(server.world.database.get_many([answers_key("one")])[answers_key("one")].value)
     assert book.was_delivered(number) is True
+
+
+class _Reset(_Transport):
+    """A connection that was reset before it was accepted."""
+
+    def get_extra_info(self, name: str, default: object = None) -> object:
+        return default
+
+    def abort(self) -> None:
+        self.is_closed = True
+
+
+def test_a_request_of_nobody_knows_whom_is_not_carried_out() -> None:
+    """Defect: the client of a connection that was reset at once had no address, so its repeat was a new request."""
+
+    class Unaccepted(Connection):
+        def __init__(self) -> None:
+            self.is_lost, self.connections, self._running = False, set(), None
+            self.logger = logging.getLogger("holdfast.webhdfs")
+            self.loop, self.app = cast("Any", None), SimpleNamespace(limits=Limits(), connections=0)
+
+    connection, transport = Unaccepted(), _Reset()
+    connection.connection_made(transport)
+    assert transport.is_closed
+    assert connection.is_lost

@@ -16,6 +16,8 @@ from holdfast.webhdfs.failures import (
     make_failure,
     status_of,
 )
+from holdfast.webhdfs.settings import Limits, ServerSettings
+from tests.unit.webhdfs.served import serve_fresh
 
 _ACCESS = "org.apache.hadoop.security.AccessControlException"
 _NO_XATTR = "org.apache.hadoop.hdfs.protocol.XAttrNotFoundException"
@@ -122,3 +124,12 @@ def test_the_document_names_the_class_in_short_and_in_full() -> None:
     assert make_failure("a.b.Outer$Inner", "no") == {
         "RemoteException": {"exception": "Inner", "javaClassName": "a.b.Outer$Inner", "message": "no"}
     }
+
+
+def test_who_waits_for_too_long_is_told_so() -> None:
+    """Defect: the connection was reset, and whoever deleted a very large tree saw no reason."""
+    with serve_fresh(ServerSettings(url="", limits=Limits(request_s=0.0))) as served:
+        for method, query in (("PUT", "op=MKDIRS"), ("PUT", "op=SETPERMISSION&permission=700")):
+            refused = served.ask(method, "/", f"{query}&user.name=root")
+            assert refused.status == 403
+            assert "taken too long" in refused.document["RemoteException"]["message"]

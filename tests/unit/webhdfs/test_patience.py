@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.errors import UnavailableError
+from holdfast.errors import OutcomeUnknownError, UnavailableError
+from holdfast.transactions.base import Commit
 from holdfast.webhdfs.calls import Answer
 from holdfast.webhdfs.exchange import Exchange
 from holdfast.webhdfs.pages import Pages
@@ -98,3 +99,61 @@ def test_what_is_tried_together_is_not_waited_for(absence: _Absence) -> None:
     absence.calls = 10**9
     assert absence.server.carrier.change_together(asked) == [None] * 3
     assert absence.waited_s == 0
+
+
+def test_patience_begins_when_a_request_comes(absence: _Absence) -> None:
+    """Defect: each began to wait when it got a thread: hundreds of them waited for each other's time."""
+    request = absence.receive("ann")
+    absence.world.clock.at_s += 21
+    absence.calls = 10**9
+    with pytest.raises(UnavailableError):
+        absence.server.carrier.carry_out(request)
+    assert absence.waited_s == 0
+
+
+def test_an_upload_that_came_long_ago_waits_at_its_end(absence: _Absence) -> None:
+    request = absence.server.receive("PUT", "/f", "op=CREATE&leg=1")
+    writer = absence.server.carrier.open_upload(request)
+    assert writer is not None
+    absence.world.clock.at_s += 3600
+    absence.calls = 4
+    absence.server.carrier.finish_upload(request, writer, b"bytes")
+    assert absence.world.client().open("/f").read() == b"bytes"
+    assert absence.waited_s > 0
+
+
+def _lose_a_reply(world: World, then_away: int) -> HookedDatabase:
+    """Return a database that takes the first commit, loses the reply, and then is away for a number of calls."""
+    left: list[int] = []
+
+    def fail(call: str, argument: object) -> None:
+        if not left and call == "commit":
+            assert isinstance(argument, Commit)
+            left.append(then_away)
+            world.database.commit(argument)
+            raise OutcomeUnknownError("the connection was lost: read before you repeat")
+        if left and left[0]:
+            left[0] -= 1
+            raise UnavailableError("the database is away: repeat later")
+
+    return HookedDatabase(world.database, fail)
+
+
+@pytest.mark.parametrize("then_away", [0, 1, 7])
+def test_a_tree_is_not_in_the_way_of_who_has_frozen_it(then_away: int) -> None:
+    """Defect: the second try had another mark, so the tree was frozen for ten minutes."""
+    world = World(clock=SimulatedClock())  # type: ignore[arg-type]  # time passes where somebody waits
+    world.client().mkdirs("/d/e")
+    world.client(database=_lose_a_reply(world, then_away)).set_quota("/d", names=100)
+    world.client().mkdirs("/d/e/f")
+    assert world.client().quota_usage("/d").names == 3
+
+
+@pytest.mark.parametrize("then_away", [0, 1, 7])
+def test_a_lease_is_not_in_the_way_of_who_has_taken_it(then_away: int) -> None:
+    """Defect: the file could not be appended to for a minute."""
+    world = World(clock=SimulatedClock())  # type: ignore[arg-type]  # time passes where somebody waits
+    world.client().write_file("/f", b"1")
+    with world.client(database=_lose_a_reply(world, then_away)).append("/f") as file:
+        file.write(b"2")
+    assert world.client().open("/f").read() == b"12"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -20,7 +22,7 @@ from holdfast.webhdfs.operations import OPERATIONS
 from holdfast.webhdfs.settings import Limits
 from tests.clocks import SimulatedClock
 from tests.namespace_world import HookedDatabase, World
-from tests.unit.webhdfs.carried import CarryingServer
+from tests.unit.webhdfs.carried import CarryingServer, OpenConnection
 
 
 @pytest.fixture
@@ -291,6 +293,7 @@ def test_an_upload_whose_outcome_nobody_knew_is_stored_once(world: World, query:
     database.exchange = request = server.receive(method, path, f"{query}&leg=1")
     writer = server.carrier.open_upload(request)
     assert writer is not None
+    request.received_bytes, request.checksum = 3, zlib.crc32(b"new")
     database.replies = 1
     with pytest.raises((RequestAbandonedError, OutcomeUnknownError)):
         server.carrier.finish_upload(request, writer, b"new")
@@ -464,3 +467,97 @@ def test_a_source_that_is_back_is_unclear_even_if_it_cannot_be_renamed(world: Wo
     world.client().delete("/d/e", recursive=True)
     with pytest.raises(RepeatUnclearError):
         second.answer(second.receive("PUT", "/d/f", query))
+
+
+def test_other_bytes_at_the_address_of_an_upload_are_no_repeat_of_it() -> None:
+    """Defect: fsspec appends all pieces of a file at one address. If the process that had taken one of them died before
+    it had said that its answer had arrived, the next one was taken for the repeat, and its bytes were lost.
+    """
+    world = World(clock=SimulatedClock())  # type: ignore[arg-type]  # time passes where somebody waits
+    world.client().write_file("/f", b"")
+    first, other = CarryingServer(world), CarryingServer(world)  # the first one dies
+    first.upload(first.receive("POST", "/f", "op=APPEND&leg=1"), b"aaaa")
+    with pytest.raises(RepeatUnclearError, match="write the file again"):
+        other.upload(other.receive("POST", "/f", "op=APPEND&leg=1"), b"bbbb")
+    assert world.client().open("/f").read() == b"aaaa"
+
+
+@pytest.mark.parametrize("data", [b"aaaa", b""])
+def test_the_same_bytes_at_the_address_of_an_upload_are_its_repeat(data: bytes) -> None:
+    world = World(clock=SimulatedClock())  # type: ignore[arg-type]  # time passes where somebody waits
+    world.client().write_file("/f", b"before")
+    first, other = CarryingServer(world), CarryingServer(world)
+    first.upload(first.receive("POST", "/f", "op=APPEND&leg=1"), data)
+    other.upload(other.receive("POST", "/f", "op=APPEND&leg=1"), data)
+    assert world.client().open("/f").read() == b"before" + data
+
+
+def test_an_error_that_tells_of_no_outcome_is_no_answer_to_a_change() -> None:
+    """Defect: the answer was that the database is away, although the commit had arrived. It was delivered, so what came
+    next was new, and deleted what somebody else had written since.
+    """
+    world = World(clock=SimulatedClock())  # type: ignore[arg-type]  # time passes where somebody waits
+    world.client().write_file("/f", b"content")
+    server, other = CarryingServer(world), CarryingServer(world)
+    request = server.receive("DELETE", "/f", "op=DELETE")
+    request.scope["state"]["connection"] = OpenConnection()
+    server.answer(request)
+    request.is_outcome_unknown = True
+
+    async def send(event: object) -> None:
+        pass
+
+    async def answer() -> None:
+        request.send = send
+        with server.application() as ours:
+            await ours._answer_failure(request, UnavailableError("the database is away: repeat later"))
+
+    asyncio.run(answer())
+    request.connection.requests = 9  # so it has arrived
+    server.carrier.deliveries.publish()
+    world.client().write_file("/f", b"of somebody else")
+    with pytest.raises(RepeatUnclearError):
+        other.answer(other.receive("DELETE", "/f", "op=DELETE"))
+    assert world.client().open("/f").read() == b"of somebody else"
+
+
+def test_who_is_told_to_ask_again_may_do_so(world: World) -> None:
+    """After an answer that it is unclear, the next request is new, even if an outcome was unknown before."""
+    first, second = CarryingServer(world), CarryingServer(world)
+    first.answer_and_lose(first.receive("DELETE", "/d/f", "op=DELETE"))
+    _write("/d/f")(world.client())
+    request = second.receive("DELETE", "/d/f", "op=DELETE")
+    request.scope["state"]["connection"] = OpenConnection()
+    with pytest.raises(RepeatUnclearError) as caught:
+        second.answer(request)
+    request.is_outcome_unknown = True
+
+    async def send(event: object) -> None:
+        pass
+
+    async def answer() -> None:
+        request.send = send
+        with second.application() as ours:
+            await ours._answer_failure(request, caught.value)
+
+    asyncio.run(answer())
+    request.connection.requests = 9
+    second.carrier.deliveries.publish()
+    assert first.answer(first.receive("DELETE", "/d/f", "op=DELETE")) == TRUE
+    assert not world.client().exists("/d/f")
+
+
+@pytest.mark.parametrize("replace", [True, False])
+def test_an_attribute_is_what_its_request_has_left_only_if_it_has_the_value(world: World, replace: bool) -> None:
+    """Defect: it was, if any other one had the value."""
+    client = world.client()
+    client.set_xattr("/d/f", "user.other", b"2")
+    first, second = CarryingServer(world), CarryingServer(world)
+    query = "op=SETXATTR&xattr.name=USER.b&xattr.value=0x32&flag=CREATE"
+    first.answer_and_lose(first.receive("PUT", "/d/f", query))
+    if replace:
+        client.set_xattr("/d/f", "user.b", b"3")
+        with pytest.raises(RepeatUnclearError):
+            second.answer(second.receive("PUT", "/d/f", query))
+    else:
+        assert second.answer(second.receive("PUT", "/d/f", query)) == DONE

@@ -37,10 +37,11 @@ def test_several_processes_serve_with_limits(tmp_path: Path) -> None:
 
 def test_one_of_several_processes_waits_until_it_can_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """Defect: the server ended with all its processes, because one that had died could not be replaced at once."""
-    tries = []
+    tries, ends, handler = list[int](), list[object](), signal.getsignal(signal.SIGTERM)
 
     def start(settings: ServerSettings, parent: int) -> str:
         tries.append(parent)
+        ends.append(signal.getsignal(signal.SIGTERM))
         if len(tries) < 3:
             raise UnavailableError("the database is away: repeat later")
         return "started"
@@ -49,6 +50,8 @@ def test_one_of_several_processes_waits_until_it_can_start(monkeypatch: pytest.M
     monkeypatch.setattr(server_module, "_START_AGAIN_S", 0.0)
     assert server_module._start(ServerSettings(url=""), os.getppid()) == "started"
     assert len(tries) == 3
+    assert ends == [signal.SIG_DFL] * 3
+    assert signal.getsignal(signal.SIGTERM) == handler
     for parent, expected in ((0, UnavailableError), (-1, SystemExit)):
         tries.clear()
         with pytest.raises(expected):
@@ -76,3 +79,9 @@ def test_a_process_that_cannot_start_leaves_no_namespace_open(tmp_path: Path, mo
     with pytest.raises(InvalidRequestError):
         server_module.Service(ServerSettings(url="memory://any", users_file=users))
     assert opened == []
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 64 + ".example"])
+def test_a_host_that_is_no_name_is_refused(host: str) -> None:
+    with pytest.raises(InvalidRequestError, match="no such address"):
+        server_module.listen(host, 0)

@@ -129,6 +129,22 @@ def test_a_process_that_is_killed_is_replaced(namespace: ServedNamespace) -> Non
         assert [one for one in everyone if _is_running(one)] == []
 
 
+@pytest.mark.slow
+def test_a_process_that_waits_for_its_start_ends_with_the_server(namespace: ServedNamespace, tmp_path: Path) -> None:
+    """Defect: uvicorn's handlers of signals told a loop that did not run yet, so the server never ended."""
+    users = tmp_path / "users.ini"
+    users.write_text("", encoding="utf-8")
+    with namespace:
+        server = namespace.serve("--users", str(users), workers=2)
+        wait_until(lambda: len(_children(server)) == 2 and server.is_alive(), "the processes do not start")
+        users.write_text("[groups\n", encoding="utf-8")
+        os.kill(min(_children(server)), signal.SIGKILL)
+        wait_until(lambda: "cannot start" in server.log.read_text(), "no process waits for its start")
+        everyone = _children(server)
+        server.end()
+        assert [one for one in everyone if _is_running(one)] == []
+
+
 def test_the_processes_end_with_the_first_one(namespace: ServedNamespace) -> None:
     """If it is killed, nothing keeps the port."""
     server = namespace.serve(workers=2)

@@ -18,9 +18,7 @@ from holdfast.namespace.file_reader import FileReader
 from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.operation import RequestAbandonedError
 from holdfast.webhdfs import application
-from holdfast.webhdfs.access_log import AccessLog
 from holdfast.webhdfs.settings import Limits, ServerSettings
-from holdfast.webhdfs.sites import SiteGate
 from holdfast.webhdfs.tokens import TokenStore
 from holdfast.webhdfs.transfers import FEW_BYTES, SENT_BYTES, UploadCutError, read_piece, receive_upload
 from tests.namespace_world import World
@@ -288,12 +286,6 @@ def test_a_checksum_takes_two_requests(served: Served) -> None:
 
 
 # --- what counts ------------------------------------------------------------------------------------------------------
-def _application(server: CarryingServer, limits: Limits | None = None) -> application.Application:
-    return application.Application(
-        server.carrier, limits or Limits(), AccessLog(""), lambda exchange: None, SiteGate.of(ServerSettings(url=""))
-    )
-
-
 def test_a_download_that_was_cut_counts_no_more() -> None:
     """Else all others were sent in small pieces from some day on."""
     world = World()
@@ -307,11 +299,9 @@ def test_a_download_that_was_cut_counts_no_more() -> None:
 
     async def download() -> None:
         request.send = send
-        ours = _application(server)
-        with pytest.raises(RequestAbandonedError):
+        with server.application() as ours, pytest.raises(RequestAbandonedError):
             await ours._send_file(request)
         assert ours._unsent_bytes == 0
-        ours.close()
 
     asyncio.run(download())
 
@@ -324,12 +314,11 @@ def test_an_upload_that_went_while_it_waited_counts_no_more(monkeypatch: pytest.
     request.connection.is_lost = True
 
     async def wait() -> None:
-        ours = _application(server, Limits(uploads=1))
-        await ours._uploads.acquire()
-        with pytest.raises(UploadCutError):
-            await ours._wait_for_turn(request)
+        with server.application(Limits(uploads=1)) as ours:
+            await ours._uploads.acquire()
+            with pytest.raises(UploadCutError):
+                await ours._wait_for_turn(request)
         assert ours._waiting_uploads == 0
-        ours.close()
 
     asyncio.run(wait())
 

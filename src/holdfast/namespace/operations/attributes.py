@@ -177,6 +177,12 @@ class SetXattr(SinglePathOperation):
     create: bool = True
     replace: bool = True
 
+    @property
+    def stored_name(self) -> str:
+        """The name with its namespace in lower case."""
+        prefix, dot, rest = self.name.partition(".")
+        return prefix.lower() + dot + rest
+
     def execute(self, view: View, context: OperationContext) -> Changes[None]:
         """Return the changes that set or remove the extended attribute.
 
@@ -185,7 +191,8 @@ class SetXattr(SinglePathOperation):
         """
         (chain,) = view.chains
         inode = get_unfrozen_target(chain, context)
-        name = _check_xattr_name(chain, self.name, context)
+        _check_xattr_name(chain, self.name, context)
+        name = self.stored_name
         xattrs = dict(inode.xattrs)
         if self.value is None:
             if xattrs.pop(name, None) is None:
@@ -210,8 +217,8 @@ class SetXattr(SinglePathOperation):
             raise XattrError(f"an inode has at most {_MAX_XATTRS} extended attributes: remove some", name=self.name)
 
 
-def _check_xattr_name(chain: ResolvedPath, name: str, context: OperationContext) -> str:
-    """Check that the caller may change an attribute; return its name, with the namespace in lower case.
+def _check_xattr_name(chain: ResolvedPath, name: str, context: OperationContext) -> None:
+    """Check that the caller may change an attribute.
 
     Who may write may change ``user.`` attributes, but only the owner of a sticky directory; only the superuser may
     change ``trusted.`` attributes; the others belong to HDFS itself.
@@ -232,4 +239,3 @@ def _check_xattr_name(chain: ResolvedPath, name: str, context: OperationContext)
         context.caller.check_superuser("change trusted.* attributes")
     else:
         raise PermissionDeniedError("nobody may change this attribute: use a name in user. or trusted.", name=name)
-    return prefix + name[len(prefix) :]
