@@ -18,7 +18,8 @@ has an id, such as an upload, is never refused: whoever sends it again while its
 
 An arrival may be slow, and its client may have repeated it elsewhere and gone on meanwhile. Its effect would come too
 late. It has read the request's receipt, so its commit fails, unless it is more than `KEPT_MS` late; and before each try
-it asks whether it is still wanted.
+it asks whether it is still wanted. Only if the server has not noticed that the connection broke, it is a new request
+then.
 
 A receipt has no answer in it: whatever changes the namespace for a client of a server has one possible answer, and what
 changes nothing writes no receipt.
