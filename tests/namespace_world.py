@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
+from holdfast.errors import OutcomeUnknownError, UnavailableError
 from holdfast.namespace import Configuration, Namespace
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.configuration import create_namespace
@@ -24,7 +25,7 @@ from holdfast.transactions.base import (
 from holdfast.transactions.memory import MemoryBackend
 from tests.clocks import CountingIds, StillClock
 
-__all__ = ["SUPERUSER", "HookedDatabase", "World", "all_records"]
+__all__ = ["SUPERUSER", "HookedDatabase", "World", "all_records", "lose_a_reply"]
 
 SUPERUSER = "hdfs"
 
@@ -164,3 +165,20 @@ class _HookedReader:
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
         self.database._hook("snapshot.scan", start)
         return self.inner.scan(start, end, limit, guards)
+
+
+def lose_a_reply(world: World, then_away: int) -> HookedDatabase:
+    """Return a database that takes the first commit, loses the reply, and then is away for a number of calls."""
+    left: list[int] = []
+
+    def fail(call: str, argument: object) -> None:
+        if not left and call == "commit":
+            assert isinstance(argument, Commit)
+            left.append(then_away)
+            world.database.commit(argument)
+            raise OutcomeUnknownError("the connection was lost: read before you repeat")
+        if left and left[0]:
+            left[0] -= 1
+            raise UnavailableError("the database is away: repeat later")
+
+    return HookedDatabase(world.database, fail)

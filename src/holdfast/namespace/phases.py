@@ -78,9 +78,10 @@ _MOST_WAITS = 80
 """How often an operation waits for a directory that is being counted: for ten seconds, on average."""
 
 _PIECE = 1000
+"""How many operations of a batch share a snapshot."""
 
 _KNOWING_TRIES, _KNOWING_STEP_S = 40, 0.25
-"""How many operations of a batch share a snapshot."""
+"""How often, and how far apart, an operation is tried again to know the outcome of its first try."""
 
 _MOST_RECLAIMS = 3
 """How often an operation collects what counts for a quota, before the quota is exceeded."""

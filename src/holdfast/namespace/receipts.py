@@ -36,7 +36,7 @@ from holdfast.errors import MALFORMED, HoldfastError, UnavailableError
 from holdfast.namespace.errors import PathNotFoundError, RepeatUnclearError, XattrError
 from holdfast.namespace.keys import ANSWERS, answers_key, kind_range
 from holdfast.namespace.operation import Changes, Operation, OperationBatch, OperationContext, RequestAbandonedError
-from holdfast.namespace.operations.attributes import SetXattr
+from holdfast.namespace.operations.attributes import SetXattr, stored_xattr_name
 from holdfast.namespace.operations.base import ReadInode
 from holdfast.namespace.operations.names import Delete, Rename
 from holdfast.namespace.paths import ROOT, NsPath
@@ -242,8 +242,8 @@ class _Once:
             return is_back
         except XattrError:  # it was removed, or has the value
             assert isinstance(self.operation, SetXattr), "no other operation says so"
-            wanted = self.operation.value
-            return wanted is not None and (target is None or target.xattrs.get(self.operation.stored_name) != wanted)
+            name, wanted = stored_xattr_name(self.operation.name), self.operation.value
+            return wanted is not None and (target is None or target.xattrs.get(name) != wanted)
         except HoldfastError:
             return True
         return is_back or changes.differs_from(view)

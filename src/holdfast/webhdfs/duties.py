@@ -90,10 +90,7 @@ class Duties:
     def run_round(self) -> None:
         """Tell that this process lives; if it leads, do what there is to do. Never raises."""
         try:
-            leads = self._election.try_to_lead()
-            metrics.LEADS.set(leads)
-            self._tell(leads)
-            if leads:
+            if self._lead():
                 self._do("collect", 15.0, self._collect)
                 self._do("trash", 60.0, self._empty_trash)
                 self._do("tokens", 600.0, self._tokens.delete_expired)
@@ -128,6 +125,13 @@ class Duties:
         self._election.resign()
         self._namespace.database.commit(Commit(deletes=[server_key(self._token)]))
 
+    def _lead(self) -> bool:
+        """Lead from now on, or go on, if nobody else does; tell that this process lives; return whether it leads."""
+        leads = self._election.try_to_lead()
+        metrics.LEADS.set(leads)
+        self._tell(leads)
+        return leads
+
     def _tell(self, leads: bool) -> None:
         record = ServerRecord(
             token=self._token,
@@ -151,9 +155,7 @@ class Duties:
             if self._is_stopping or now_s - renewed_s < _RENEW_S:
                 return not self._is_stopping
             renewed_s = now_s
-            leads = self._election.try_to_lead()
-            self._tell(leads)
-            return leads
+            return self._lead()
 
         done = self._namespace.collect(after_step=may_go_on)
         self._count(done)

@@ -12,6 +12,7 @@ from contextlib import suppress
 from holdfast.errors import HoldfastError
 from holdfast.namespace.errors import PathNotFoundError, PermissionDeniedError
 from holdfast.namespace.listing import PAGE_SIZE, FileStatus, find_statuses
+from holdfast.namespace.operations.attributes import stored_xattr_name
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import EXECUTE, READ, WRITE
 from holdfast.webhdfs import documents
@@ -132,17 +133,12 @@ def get_xattrs(call: Call) -> Answer:
     """GETXATTRS: those of the given names, else all."""
     found = call.namespace.xattrs(call.path)
     names = [name for name in call.parameters.values.get("xattr.name", ()) if name]
-    missing = [name for name in names if _canonical(name) not in found]
+    missing = [name for name in names if stored_xattr_name(name) not in found]
     if missing:
         raise RequestRefusedError("At least one of the attributes provided was not found.", _NO_XATTR)
-    wanted = {_canonical(name): found[_canonical(name)] for name in names} if names else found
+    wanted = {stored_xattr_name(name): found[stored_xattr_name(name)] for name in names} if names else found
     encoding = call.parameters.choice("encoding", ("TEXT", "HEX", "BASE64"), "BASE64")
     return Answer(document=documents.xattrs(wanted, encoding))
-
-
-def _canonical(name: str) -> str:
-    prefix, dot, rest = name.partition(".")
-    return prefix.lower() + dot + rest
 
 
 def list_xattrs(call: Call) -> Answer:

@@ -11,6 +11,7 @@ Worked composition::
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import zlib
 from collections.abc import Iterator
@@ -31,12 +32,12 @@ from holdfast.webhdfs.tokens import TokenStore
 from holdfast.webhdfs.users_file import UsersFile
 from tests.namespace_world import SUPERUSER, World
 
-__all__ = ["CarryingServer", "KnownConnection", "OpenConnection"]
+__all__ = ["CarryingServer", "KnownConnection", "take_event"]
 
 
 @dataclass
 class KnownConnection:
-    """A connection whose fate the test decides.
+    """A connection whose fate the test decides; it takes every answer.
 
     Attributes:
         unacknowledged: bytes that the client has not acknowledged.
@@ -52,17 +53,18 @@ class KnownConnection:
         """Return what the test has said."""
         return self.unacknowledged
 
-
-class OpenConnection(KnownConnection):
-    """A connection that takes every answer."""
-
     hold_writes = staticmethod(contextlib.nullcontext)
 
     async def wait_for_room(self) -> None:
-        pass
+        """Take every answer at once."""
 
     def close_after_refusal(self) -> bool:
+        """Return False: no client waits for permission."""
         return False
+
+
+async def take_event(event: object) -> None:
+    """Send nothing, to nobody."""
 
 
 @dataclass
@@ -121,6 +123,16 @@ class CarryingServer:
             self.carrier.require_same_content(exchange)
         else:
             self.carrier.finish_upload(exchange, writer, data)
+
+    def answer_failure(self, exchange: Exchange, error: Exception) -> None:
+        """Answer a request by an error, on a connection that takes it."""
+
+        async def answer() -> None:
+            with self.application() as ours:
+                await ours._answer_failure(exchange, error)
+
+        exchange.send = take_event
+        asyncio.run(answer())
 
     @contextlib.contextmanager
     def application(self, limits: Limits | None = None) -> Iterator[Application]:

@@ -22,7 +22,7 @@ from holdfast.webhdfs.deliveries import Deliveries, SentAnswer
 from holdfast.webhdfs.settings import Limits
 from tests.namespace_world import HookedDatabase, World
 from tests.patience import PATIENCE_S
-from tests.unit.webhdfs.carried import CarryingServer, KnownConnection, OpenConnection
+from tests.unit.webhdfs.carried import CarryingServer, KnownConnection
 
 _KEY = receipt_key("ann", "/x")
 
@@ -83,7 +83,6 @@ def test_what_is_known_once_stays() -> None:
 def test_every_answer_counts_as_sent_from_its_last_byte_on(answer: Answer) -> None:
     world = World()
     exchange = CarryingServer(world).receive("PUT", "/d", "op=MKDIRS")
-    exchange.scope["state"]["connection"] = OpenConnection()
     exchange.delivery = SentAnswer(1, _KEY, exchange.connection, 1)
     sent: list[tuple[str, float | None]] = []
 

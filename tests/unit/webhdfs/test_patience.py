@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.errors import OutcomeUnknownError, UnavailableError
-from holdfast.transactions.base import Commit
+from holdfast.errors import UnavailableError
 from holdfast.webhdfs.calls import Answer
 from holdfast.webhdfs.exchange import Exchange
 from holdfast.webhdfs.pages import Pages
 from holdfast.webhdfs.settings import ServerSettings
 from holdfast.webhdfs.tokens import TokenStore
 from tests.clocks import SimulatedClock
-from tests.namespace_world import HookedDatabase, World
+from tests.namespace_world import HookedDatabase, World, lose_a_reply
 from tests.unit.webhdfs.carried import CarryingServer
 
 
@@ -122,29 +121,12 @@ def test_an_upload_that_came_long_ago_waits_at_its_end(absence: _Absence) -> Non
     assert absence.waited_s > 0
 
 
-def _lose_a_reply(world: World, then_away: int) -> HookedDatabase:
-    """Return a database that takes the first commit, loses the reply, and then is away for a number of calls."""
-    left: list[int] = []
-
-    def fail(call: str, argument: object) -> None:
-        if not left and call == "commit":
-            assert isinstance(argument, Commit)
-            left.append(then_away)
-            world.database.commit(argument)
-            raise OutcomeUnknownError("the connection was lost: read before you repeat")
-        if left and left[0]:
-            left[0] -= 1
-            raise UnavailableError("the database is away: repeat later")
-
-    return HookedDatabase(world.database, fail)
-
-
 @pytest.mark.parametrize("then_away", [0, 1, 7])
 def test_a_tree_is_not_in_the_way_of_who_has_frozen_it(then_away: int) -> None:
     """Defect: the second try had another mark, so the tree was frozen for ten minutes."""
     world = World(clock=SimulatedClock())  # type: ignore[arg-type]  # time passes where somebody waits
     world.client().mkdirs("/d/e")
-    world.client(database=_lose_a_reply(world, then_away)).set_quota("/d", names=100)
+    world.client(database=lose_a_reply(world, then_away)).set_quota("/d", names=100)
     world.client().mkdirs("/d/e/f")
     assert world.client().quota_usage("/d").names == 3
 
@@ -154,6 +136,6 @@ def test_a_lease_is_not_in_the_way_of_who_has_taken_it(then_away: int) -> None:
     """Defect: the file could not be appended to for a minute."""
     world = World(clock=SimulatedClock())  # type: ignore[arg-type]  # time passes where somebody waits
     world.client().write_file("/f", b"1")
-    with world.client(database=_lose_a_reply(world, then_away)).append("/f") as file:
+    with world.client(database=lose_a_reply(world, then_away)).append("/f") as file:
         file.write(b"2")
     assert world.client().open("/f").read() == b"12"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,8 +20,8 @@ from holdfast.webhdfs.exchange import Exchange
 from holdfast.webhdfs.operations import OPERATIONS
 from holdfast.webhdfs.settings import Limits
 from tests.clocks import SimulatedClock
-from tests.namespace_world import HookedDatabase, World
-from tests.unit.webhdfs.carried import CarryingServer, OpenConnection
+from tests.namespace_world import HookedDatabase, World, lose_a_reply
+from tests.unit.webhdfs.carried import CarryingServer
 
 
 @pytest.fixture
@@ -340,19 +339,10 @@ def test_an_append_whose_lease_was_taken_without_an_answer_goes_on(world: World)
     assert world.records(b"l") == {}
 
 
-class _Dying(_Failing):
-    """A database that takes a commit without an answer, and then none."""
-
-    def commit(self, commit: Commit) -> Outcome:
-        if not self.replies:
-            raise UnavailableError("the database is away: repeat later")
-        return super().commit(commit)
-
-
 def test_an_append_that_cannot_be_tried_again_stays_unknown(world: World) -> None:
     """Defect (N2): it was said that nothing had happened, but its lease was taken."""
     with pytest.raises(OutcomeUnknownError):
-        world.client(database=_Dying(world)).append("/d/f")
+        world.client(database=lose_a_reply(world, 10**9)).append("/d/f")
     assert world.records(b"l") != {}
 
 
@@ -360,23 +350,11 @@ def test_what_was_unknown_stays_so_while_the_database_is_away() -> None:
     """Else the repeat would delete what somebody else has written since."""
     world = World(clock=SimulatedClock())  # type: ignore[arg-type]  # time passes where somebody waits
     world.client().write_file("/f", b"content")
-    is_away: list[bool] = []
-
-    def go_away(call: str, argument: object) -> None:
-        if is_away:
-            raise UnavailableError("the database is away: repeat later")
-        if call == "commit":
-            assert isinstance(argument, Commit)
-            is_away.append(True)
-            world.database.commit(argument)
-            raise OutcomeUnknownError("the connection was lost: read before you repeat")
-
-    server, other = CarryingServer(world, HookedDatabase(world.database, go_away)), CarryingServer(world)
+    server, other = CarryingServer(world, lose_a_reply(world, 10**9)), CarryingServer(world)
     request = server.receive("DELETE", "/f", "op=DELETE")
     with pytest.raises(UnavailableError):
         server.answer(request)
     request.connection.is_lost = True
-    is_away.clear()
     server.carrier.deliveries._database = world.database  # what is published is no change
     server.carrier.deliveries.publish()
     world.client().write_file("/f", b"of somebody else")
@@ -500,19 +478,9 @@ def test_an_error_that_tells_of_no_outcome_is_no_answer_to_a_change() -> None:
     world.client().write_file("/f", b"content")
     server, other = CarryingServer(world), CarryingServer(world)
     request = server.receive("DELETE", "/f", "op=DELETE")
-    request.scope["state"]["connection"] = OpenConnection()
     server.answer(request)
     request.is_outcome_unknown = True
-
-    async def send(event: object) -> None:
-        pass
-
-    async def answer() -> None:
-        request.send = send
-        with server.application() as ours:
-            await ours._answer_failure(request, UnavailableError("the database is away: repeat later"))
-
-    asyncio.run(answer())
+    server.answer_failure(request, UnavailableError("the database is away: repeat later"))
     request.connection.requests = 9  # so it has arrived
     server.carrier.deliveries.publish()
     world.client().write_file("/f", b"of somebody else")
@@ -527,20 +495,10 @@ def test_who_is_told_to_ask_again_may_do_so(world: World) -> None:
     first.answer_and_lose(first.receive("DELETE", "/d/f", "op=DELETE"))
     _write("/d/f")(world.client())
     request = second.receive("DELETE", "/d/f", "op=DELETE")
-    request.scope["state"]["connection"] = OpenConnection()
     with pytest.raises(RepeatUnclearError) as caught:
         second.answer(request)
     request.is_outcome_unknown = True
-
-    async def send(event: object) -> None:
-        pass
-
-    async def answer() -> None:
-        request.send = send
-        with second.application() as ours:
-            await ours._answer_failure(request, caught.value)
-
-    asyncio.run(answer())
+    second.answer_failure(request, caught.value)
     request.connection.requests = 9
     second.carrier.deliveries.publish()
     assert first.answer(first.receive("DELETE", "/d/f", "op=DELETE")) == TRUE

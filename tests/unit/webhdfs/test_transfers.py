@@ -23,7 +23,7 @@ from holdfast.webhdfs.tokens import TokenStore
 from holdfast.webhdfs.transfers import FEW_BYTES, SENT_BYTES, UploadCutError, read_piece, receive_upload
 from tests.namespace_world import World
 from tests.patience import PATIENCE_S, wait_until
-from tests.unit.webhdfs.carried import CarryingServer, OpenConnection
+from tests.unit.webhdfs.carried import CarryingServer, take_event
 from tests.unit.webhdfs.served import Served, serve_fresh
 from tests.webhdfs_server import relative
 
@@ -292,13 +292,10 @@ def test_a_download_that_was_cut_counts_no_more() -> None:
     world.client().write_file("/f", b"." * 2 * SENT_BYTES)
     server = CarryingServer(world)
     request = server.receive("GET", "/f", "op=OPEN&leg=1")
-    request.scope["state"]["connection"] = OpenConnection(is_lost=True)
-
-    async def send(event: object) -> None:
-        pass
+    request.connection.is_lost = True
 
     async def download() -> None:
-        request.send = send
+        request.send = take_event
         with server.application() as ours, pytest.raises(RequestAbandonedError):
             await ours._send_file(request)
         assert ours._unsent_bytes == 0

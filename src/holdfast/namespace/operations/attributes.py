@@ -177,12 +177,6 @@ class SetXattr(SinglePathOperation):
     create: bool = True
     replace: bool = True
 
-    @property
-    def stored_name(self) -> str:
-        """The name with its namespace in lower case."""
-        prefix, dot, rest = self.name.partition(".")
-        return prefix.lower() + dot + rest
-
     def execute(self, view: View, context: OperationContext) -> Changes[None]:
         """Return the changes that set or remove the extended attribute.
 
@@ -192,7 +186,7 @@ class SetXattr(SinglePathOperation):
         (chain,) = view.chains
         inode = get_unfrozen_target(chain, context)
         _check_xattr_name(chain, self.name, context)
-        name = self.stored_name
+        name = stored_xattr_name(self.name)
         xattrs = dict(inode.xattrs)
         if self.value is None:
             if xattrs.pop(name, None) is None:
@@ -215,6 +209,12 @@ class SetXattr(SinglePathOperation):
             )
         if len(xattrs) > _MAX_XATTRS:
             raise XattrError(f"an inode has at most {_MAX_XATTRS} extended attributes: remove some", name=self.name)
+
+
+def stored_xattr_name(name: str) -> str:
+    """Return the name under which an attribute is stored: its namespace is in lower case."""
+    prefix, dot, rest = name.partition(".")
+    return prefix.lower() + dot + rest
 
 
 def _check_xattr_name(chain: ResolvedPath, name: str, context: OperationContext) -> None:
